@@ -1,8 +1,9 @@
 // Where bytes live: files in folders, addressed by path. Formats are written against this interface only, so that tests
 // can put them in memory or make any operation fail, and an object store can take the place of a disk.
 //
-// Paths are '/'-separated. Failures are kIo (with the path and the system's reason), kNotFound or kInvalidArgument. All
-// methods are safe to call from several threads; a WritableFile may be written at disjoint ranges by several threads.
+// Paths are '/'-separated. Failures are kIo (with the path and the system's reason), kNotFound, kInvalidArgument, or
+// kResourceLimit for a full disk, a quota and too many open files. All methods are safe to call from several threads; a
+// WritableFile may be written at disjoint ranges by several threads.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +37,7 @@ class ReadableFile {
   /// Hints that this range will be read soon, or is not needed again.
   virtual void will_need(uint64_t, uint64_t) const {}
   virtual void done_with(uint64_t, uint64_t) const {}
-  /// What the file looks like now.
+  /// What lies at the file's path now: another inode when it was replaced, kNotFound when it was removed.
   virtual Result<FileStamp> stamp() const = 0;
   /// The descriptor for kernel-side copies, where there is one.
   virtual std::optional<int> descriptor() const { return std::nullopt; }
@@ -82,12 +83,12 @@ class Storage {
   virtual Result<> remove_all(const std::string& path) = 0;
   /// Makes the entries of a folder durable.
   virtual Result<> sync_directory(const std::string& path) = 0;
-  /// Bytes that can still be written below `path`, where that is known.
+  /// Bytes that can still be written below `path`, where that is known. `path` need not exist yet.
   virtual Result<std::optional<uint64_t>> free_bytes(const std::string& path) = 0;
 
   /// Whole content of a file of at most `max_bytes` (more is kResourceLimit).
   Result<std::string> read_text(const std::string& path, uint64_t max_bytes = uint64_t{256} << 20);
-  /// Writes a whole file and makes it durable.
+  /// Writes a whole file and makes it and its name durable.
   Result<> write_text(const std::string& path, std::string_view text);
 };
 
@@ -96,5 +97,8 @@ Storage& local_storage();
 
 /// Joins with exactly one '/'.
 std::string join_path(std::string_view folder, std::string_view name);
+
+/// The folder that holds `path`: "a" for "a/b", "." for "a", "/" for "/a" and "/".
+std::string parent_path(std::string_view path);
 
 }  // namespace maxport
