@@ -1,0 +1,104 @@
+# What one does with this repository; `make help` lists it. Works as root or with sudo, on Debian 12 and 13, from a
+# machine that has git and make only.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+JOBS ?= $(shell nproc)
+FUZZ_SECONDS ?= 30
+# Extra arguments for pytest, e.g. make test PYTEST="-k llama".
+PYTEST ?=
+
+ORBAX := .venv-orbax
+TRANSFORMERS := .venv-transformers
+MAXTEXT := .venv-maxtext
+
+export CCACHE_BASEDIR := $(CURDIR)
+export CCACHE_NOHASHDIR := 1
+CONFIGURE = cmake --log-level=WARNING $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
+COMPILE = cmake --build --parallel $(JOBS) --preset
+CTEST = ctest --parallel 2 --output-on-failure --no-tests=error --preset
+
+.PHONY: help
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: packages
+packages: ## install the Debian packages that are missing
+	@tools/install_packages.sh packages.txt
+
+.PHONY: packages-clang
+packages-clang: packages
+	@tools/install_packages.sh packages-clang.txt
+
+.PHONY: build
+build: packages ## build the program: build/maxport
+	@$(CONFIGURE) release
+	@$(COMPILE) release --target maxport
+
+.PHONY: build-all
+build-all: packages
+	@$(CONFIGURE) release
+	@$(COMPILE) release
+
+.PHONY: demo
+demo: build $(ORBAX)/.ready ## convert a trained model, restore it with stock Orbax, compare, and let it speak
+	@$(ORBAX)/bin/python conformance/demo.py
+
+.PHONY: test
+test: build-all $(ORBAX)/.ready ## everything that must hold: structure, unit tests, stock Orbax as the judge
+	@$(MAKE) --no-print-directory check-structure
+	@$(CTEST) release
+	@$(ORBAX)/bin/python -m pytest -q tests tools $(PYTEST)
+
+.PHONY: conformance
+conformance: build $(ORBAX)/.ready $(TRANSFORMERS)/.ready $(MAXTEXT)/.ready ## MaxText and transformers as judges (Python 3.12, several GB of packages)
+	@MAXPORT_TRANSFORMERS=$(CURDIR)/$(TRANSFORMERS)/bin/python MAXPORT_MAXTEXT=$(CURDIR)/$(MAXTEXT)/bin/python \
+	  $(ORBAX)/bin/python -m pytest -v conformance $(PYTEST)
+
+.PHONY: bench
+bench: build $(ORBAX)/.ready ## time and memory beside `cp`, and MaxText's converter where its environment is there
+	@$(ORBAX)/bin/python conformance/bench.py
+
+.PHONY: fuzz
+fuzz: packages-clang ## each fuzz target for FUZZ_SECONDS (30)
+	@$(CONFIGURE) fuzz
+	@$(COMPILE) fuzz
+	@tools/run_fuzzers.sh build-fuzz $(FUZZ_SECONDS)
+
+.PHONY: asan
+asan: packages ## the unit tests under the address and undefined-behaviour sanitizers
+	@$(CONFIGURE) asan
+	@$(COMPILE) asan
+	@$(CTEST) asan
+
+.PHONY: tsan
+tsan: packages-clang ## the unit tests under the thread sanitizer
+	@$(CONFIGURE) tsan
+	@$(COMPILE) tsan
+	@$(CTEST) tsan
+
+.PHONY: check-structure
+check-structure: packages ## rooms, sizes, links and other rules of the house
+	@python3 tools/check_structure.py
+
+.PHONY: test-data-sums
+test-data-sums: ## write tests/data/SHA256SUMS after a change of the fixtures that is meant
+	@cd tests/data && git ls-files -z --cached --others --exclude-standard | LC_ALL=C sort -z \
+	  | grep -zvxE 'SHA256SUMS|README.md' | xargs -0 sha256sum > SHA256SUMS
+
+.PHONY: clean
+clean: ## remove what was built and the virtual environments
+	@rm -rf build build-* .venv-orbax .venv-transformers .venv-maxtext demo-output
+
+# Virtual environments. .ready is made last, so an interrupted set-up starts over.
+$(ORBAX)/.ready: requirements/orbax.txt | packages
+	@tools/make_venv.sh $(ORBAX) $< 3.11 3.13
+
+$(TRANSFORMERS)/.ready: requirements/transformers.txt requirements/orbax.txt | packages
+	@tools/make_venv.sh $(TRANSFORMERS) $< 3.11 3.13
+
+$(MAXTEXT)/.ready: requirements/maxtext.txt | packages
+	@tools/make_venv.sh $(MAXTEXT) $< 3.12 3.12
