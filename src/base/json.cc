@@ -87,6 +87,9 @@ Result<Json> parse_json(std::string_view text, std::string_view what, const Json
   if (text.starts_with("\xef\xbb\xbf"))
     return fail(ErrorKind::kCorruptData, "{}: JSON must not begin with a byte order mark", what);
   if (!is_valid_utf8(text)) return fail(ErrorKind::kCorruptData, "{}: JSON is not valid UTF-8", what);
+  // The parser below takes a NUL for the end of its input and would not look at what follows.
+  if (text.find('\0') != std::string_view::npos)
+    return fail(ErrorKind::kCorruptData, "{}: JSON holds a NUL byte", what);
   StrictBuilder builder(limits.max_depth);
   if (!Json::sax_parse(text, &builder) || !builder.problem().empty())
     return fail(ErrorKind::kCorruptData, "{}: not valid JSON: {}", what,

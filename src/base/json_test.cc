@@ -17,6 +17,12 @@ TEST(ParseJson, RefusesWhatTwoReadersCouldReadTwoWays) {
     EXPECT_FALSE(parse_json(text, "x")) << text;
 }
 
+TEST(ParseJson, RefusesANulByteInsteadOfStoppingAtIt) {
+  using namespace std::string_view_literals;
+  for (std::string_view text : {"{}\0"sv, "{}\0{\"a\":1}"sv, "\0"sv, "{\"a\0b\":1}"sv})
+    EXPECT_FALSE(parse_json(text, "x")) << text;
+}
+
 TEST(ParseJson, NamesTheRepeatedMember) {
   EXPECT_EQ(parse_json(R"({"a":1,"a":1})", "config.json").error().message(),
             "config.json: not valid JSON: member \"a\" occurs twice");
