@@ -1,0 +1,102 @@
+"""The leaf handler: writes a lazy tensor as an `np.ndarray`."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Awaitable, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from orbax.checkpoint import v1 as ocp
+
+from maxport.orbax import _stock
+
+
+class LazyTensor(abc.ABC):
+  """Any type with `__array__` that is not itself an array: the leaf type under which the handler is registered.
+
+  Orbax picks handlers by a leaf's type, and lazy tensors commonly set `shape` and `dtype` per instance, so the type
+  is recognized by `__array__` alone; the handler checks the rest. Deriving from this class is not needed.
+  """
+
+  @classmethod
+  def __subclasshook__(cls, candidate):
+    if cls is not LazyTensor:
+      return NotImplemented
+    if issubclass(candidate, (np.ndarray, np.generic, jax.Array)):
+      return False
+    return callable(getattr(candidate, "__array__", None))
+
+
+def _check_declaration(name: str, leaf: Any) -> tuple[tuple[int, ...], np.dtype]:
+  """The shape and dtype that `leaf` promises, or a ValueError that names the leaf; nothing is materialized."""
+  described = f"lazy tensor {name!r} of type {type(leaf).__module__}.{type(leaf).__qualname__}"
+  missing = [attribute for attribute in ("shape", "dtype") if not hasattr(leaf, attribute)]
+  if missing:
+    raise ValueError(f"saving {described}: it has no attribute {' and no '.join(missing)}; a lazy tensor needs "
+                     "shape, dtype and __array__")
+  try:
+    shape = tuple(int(extent) for extent in leaf.shape)
+    dtype = np.dtype(leaf.dtype)
+  except TypeError as error:
+    raise ValueError(f"saving {described}: shape {leaf.shape!r} and dtype {leaf.dtype!r} are not those of a "
+                     f"NumPy array: {error}") from error
+  if dtype.hasobject:
+    raise ValueError(f"saving {described}: dtype {dtype} holds Python objects, which Orbax cannot store")
+  if 0 in shape:
+    raise ValueError(f"saving {described}: shape {shape} has no elements, which Orbax refuses to save")
+  return shape, dtype
+
+
+class LazyTensorLeafHandler:
+  """An Orbax v1 `LeafHandler` for lazy tensors.
+
+  Saving materializes one leaf, writes it, waits until it is committed and drops it before the next, in the background
+  part of the save; so a lazy tensor must stay readable and unchanged until the save has finished. Loading returns
+  `np.ndarray`s, as Orbax does for every leaf recorded as such.
+  """
+
+  #: Cast what `__array__` returns to the leaf's own `dtype`. A subclass whose leaves only estimate it says False.
+  casts_to_declared_dtype = True
+
+  def __init__(self, *, context: ocp.Context | None = None):
+    context = context if context is not None else _stock.get_context()
+    # A materialized leaf belongs to this handler alone: Orbax's protective copy would only double the peak.
+    own = ocp.Context()
+    own.array.saving = context.array.saving
+    own.array.loading = context.array.loading
+    own.pathways.checkpointing_impl = context.pathways.checkpointing_impl
+    own.memory.deepcopy_host_arrays = False
+    self._numpy = _stock.NumpyLeafHandler(context=own)
+
+  def materialize(self, name: str, leaf: Any) -> np.ndarray:
+    """Produces the numbers of `leaf`; raises ValueError when they are not what its shape and dtype promise."""
+    shape, dtype = _check_declaration(name, leaf)
+    array = np.asarray(leaf)
+    if array.shape != shape:
+      raise ValueError(f"saving lazy tensor {name!r}: __array__ returned shape {array.shape}, expected {shape}")
+    return array.astype(dtype, copy=False) if self.casts_to_declared_dtype else array
+
+  async def serialize(self, params: Sequence[Any], serialization_context: Any) -> Awaitable[None]:
+    """Checks all leaves now; the returned awaitable writes them, one after the other."""
+    for param in params:
+      _check_declaration(param.name, param.value)
+    return self._write(list(params), serialization_context)
+
+  async def _write(self, params: list[Any], serialization_context: Any) -> None:
+    await serialization_context.parent_dir.await_creation()
+    while params:
+      param = params.pop(0)
+      array = self.materialize(param.name, param.value)
+      committed = await self._numpy.serialize([dataclasses.replace(param, value=array)], serialization_context)
+      await committed
+      # The names would keep this leaf alive while the next one is being materialized.
+      del array, committed, param
+
+  async def deserialize(self, params: Sequence[Any], deserialization_context: Any) -> Awaitable[Sequence[np.ndarray]]:
+    return await self._numpy.deserialize(params, deserialization_context)
+
+  async def metadata(self, params: Sequence[Any], deserialization_context: Any) -> Sequence[Any]:
+    return await self._numpy.metadata(params, deserialization_context)
