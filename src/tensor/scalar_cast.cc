@@ -93,13 +93,13 @@ void decode_integers(DType dtype, const std::byte* in, size_t count, int64_t* ou
   }
 }
 
-template <class Wide>
-float to_float(Wide value) {
+/// float32 or float64, NaN made canonical: the processor's own conversions keep part of the payload.
+template <std::floating_point T, class Wide>
+T to_float(Wide value) {
   if constexpr (std::same_as<Wide, double>) {
-    // Conversions of the processor quiet a NaN; canonical is what cast.h promises.
-    if (std::isnan(value)) return std::copysign(std::bit_cast<float>(kNanF32), static_cast<float>(value));
+    if (std::isnan(value)) return std::copysign(std::numeric_limits<T>::quiet_NaN(), static_cast<T>(value));
   }
-  return static_cast<float>(value);
+  return static_cast<T>(value);
 }
 
 /// Truncates a float into [low, high]; an integer drops its high bits.
@@ -142,7 +142,7 @@ void encode_small_float(DType dtype, const Wide* in, size_t count, std::byte* ou
       store<uint16_t>(static_cast<uint16_t>(encode_minifloat(format, static_cast<double>(in[i]))), out, i);
       continue;
     }
-    const uint32_t code = encode_minifloat(format, static_cast<double>(to_float(in[i])));
+    const uint32_t code = encode_minifloat(format, static_cast<double>(to_float<float>(in[i])));
     if (dtype == DType::kBfloat16) {
       store<uint16_t>(static_cast<uint16_t>(code), out, i);
     } else {
@@ -169,13 +169,13 @@ void encode(DType dtype, const Wide* in, size_t count, std::byte* out) {
     case DType::kUint32: return encode_integer<Wide, uint32_t>(in, count, out);
     case DType::kUint64: return encode_integer<Wide, uint64_t>(in, count, out);
     case DType::kFloat32:
-      for (size_t i = 0; i < count; ++i) store<float>(to_float(in[i]), out, i);
+      for (size_t i = 0; i < count; ++i) store<float>(to_float<float>(in[i]), out, i);
       return;
     case DType::kFloat64:
-      for (size_t i = 0; i < count; ++i) store<double>(static_cast<double>(in[i]), out, i);
+      for (size_t i = 0; i < count; ++i) store<double>(to_float<double>(in[i]), out, i);
       return;
     case DType::kFloat8E8m0fnu:
-      for (size_t i = 0; i < count; ++i) store<uint8_t>(static_cast<uint8_t>(encode_e8m0(to_float(in[i]))), out, i);
+      for (size_t i = 0; i < count; ++i) store<uint8_t>(static_cast<uint8_t>(encode_e8m0(to_float<float>(in[i]))), out, i);
       return;
     default: return encode_small_float(dtype, in, count, out);
   }
@@ -196,6 +196,9 @@ void cast_through(DType from, const std::byte* in, DType to, std::byte* out, siz
 void scalar_cast(DType from, const std::byte* in, DType to, std::byte* out, size_t count) {
   if (from == to) {
     if (count != 0) std::memcpy(out, in, count * static_cast<size_t>(dtype_bytes(from)));
+  } else if (to == DType::kFloat32 && (from == DType::kFloat16 || from == DType::kBfloat16)) {
+    // Not through float64, which would quiet a NaN.
+    for (size_t i = 0; i < count; ++i) store<float>(decode_16(from, load<uint16_t>(in, i)), out, i);
   } else if (is_floating(from)) {
     cast_through<double>(from, in, to, out, count, decode_floats);
   } else if (from == DType::kUint64) {
