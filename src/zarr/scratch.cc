@@ -1,0 +1,34 @@
+#include "zarr/scratch.h"
+
+#include <zstd.h>
+
+#include "base/error.h"
+
+namespace maxport::zarr {
+
+Scratch::Scratch() = default;
+Scratch::~Scratch() = default;
+Scratch::Scratch(Scratch&&) noexcept = default;
+Scratch& Scratch::operator=(Scratch&&) noexcept = default;
+
+void Scratch::FreeCompressor::operator()(ZSTD_CCtx_s* context) const { ZSTD_freeCCtx(context); }
+void Scratch::FreeDecompressor::operator()(ZSTD_DCtx_s* context) const { ZSTD_freeDCtx(context); }
+
+Scratch& Scratch::inner() {
+  if (!inner_) inner_ = std::make_unique<Scratch>();
+  return *inner_;
+}
+
+ZSTD_CCtx_s* Scratch::zstd_compressor() {
+  if (!zstd_compressor_) zstd_compressor_.reset(ZSTD_createCCtx());
+  MAXPORT_CHECK(zstd_compressor_ != nullptr);
+  return zstd_compressor_.get();
+}
+
+ZSTD_DCtx_s* Scratch::zstd_decompressor() {
+  if (!zstd_decompressor_) zstd_decompressor_.reset(ZSTD_createDCtx());
+  MAXPORT_CHECK(zstd_decompressor_ != nullptr);
+  return zstd_decompressor_.get();
+}
+
+}  // namespace maxport::zarr
