@@ -15,9 +15,10 @@
 
 namespace maxport {
 
-/// Where a value lies, for messages and for verification. `path` is empty for values held inline in a node.
+/// Where a value lies, for messages and for verification. `path` can be given to Storage::open; it is empty for values
+/// held inline in a node.
 struct ValueLocation {
-  std::string path;
+  std::string path = {};
   uint64_t offset = 0;
   uint64_t length = 0;
 };
@@ -39,16 +40,17 @@ class KeyValueReader {
 
 /// One value of a finished segment.
 struct StoredValue {
-  std::string key;
+  std::string key = {};
   uint64_t offset = 0;  ///< in the segment's data file; 0 where each value is a file of its own
   uint64_t length = 0;
+  std::optional<Bytes> inline_value = {};  ///< the value itself, when it is small and the store keeps such values in its index
 };
 
 /// What a finished, durable segment holds. A journal keeps these; a resumed run adopts them instead of writing again.
 struct SegmentRecord {
   uint64_t index = 0;
-  std::string file;  ///< relative to the store's root; empty where each value is a file of its own
-  uint64_t bytes = 0;
+  std::string file;    ///< relative to the store's root; empty where each value is a file of its own or all are inline
+  uint64_t bytes = 0;  ///< size of that file
   std::vector<StoredValue> values;
 };
 
@@ -63,19 +65,20 @@ class Segment {
 };
 
 /// Fills an empty store, segment by segment. start_segment and adopt may be called from several threads; each index is
-/// used once, by either of them.
+/// used once, by either of them: a started segment belongs to the store once its finish() succeeded, adopt() adds one
+/// that an earlier run or another process finished. A writer must outlive its segments.
 class KeyValueWriter {
  public:
   virtual ~KeyValueWriter() = default;
   virtual Result<std::unique_ptr<Segment>> start_segment(uint64_t index) = 0;
   virtual Result<> adopt(SegmentRecord record) = 0;
   /// Writes whatever makes the values findable (the B+tree and manifest of an OCDBT database). Keys put twice are
-  /// kInternal. Call once, after every segment was finished and adopted.
+  /// kInternal. Call once, after every segment was finished or adopted.
   virtual Result<> finish(bool sync) = 0;
 };
 
-/// Files below a folder: key "a/b" is the file "<folder>/a/b". Keys with empty, "." or ".." parts, NUL or a backslash
-/// are refused (formats.md 3.3).
+/// Files below a folder: key "a/b" is the file "<folder>/a/b". Keys with empty, "." or ".." parts, a NUL or a backslash
+/// are refused with kInvalidArgument, since such a key is no file of its own or another file to other programs.
 class Storage;
 std::unique_ptr<KeyValueReader> open_directory_store(Storage& storage, std::string folder);
 std::unique_ptr<KeyValueWriter> create_directory_store(Storage& storage, std::string folder);

@@ -1,0 +1,194 @@
+#include "storage/local_storage.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "storage/system_error.h"
+#include "storage/temporary_folder.h"
+
+namespace maxport {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(TransferAll, GoesOnAfterShortTransfersAndInterruptions) {
+  int calls = 0;
+  std::vector<size_t> positions;
+  const Transfer transfer = transfer_all(10, [&](size_t position, size_t count) -> ssize_t {
+    positions.push_back(position);
+    if (++calls == 2) {
+      errno = EINTR;
+      return -1;
+    }
+    return static_cast<ssize_t>(std::min<size_t>(count, 4));
+  });
+  EXPECT_EQ(transfer.done, 10u);
+  EXPECT_EQ(transfer.error_number, 0);
+  EXPECT_THAT(positions, testing::ElementsAre(0, 4, 4, 8));
+}
+
+TEST(TransferAll, StopsAtTheEndAndAtErrors) {
+  EXPECT_EQ(transfer_all(10, [](size_t position, size_t) -> ssize_t { return position == 0 ? 3 : 0; }).done, 3u);
+  const Transfer transfer = transfer_all(10, [](size_t position, size_t) -> ssize_t {
+    errno = EIO;
+    return position == 0 ? 3 : -1;
+  });
+  EXPECT_EQ(transfer.done, 3u);
+  EXPECT_EQ(transfer.error_number, EIO);
+}
+
+TEST(TransferAll, CutsWhatOneCallCannotMove) {
+  size_t largest = 0;
+  const size_t count = (size_t{5} << 30) + 7;
+  const Transfer transfer = transfer_all(count, [&](size_t, size_t step) {
+    largest = std::max(largest, step);
+    return static_cast<ssize_t>(step);
+  });
+  EXPECT_EQ(transfer.done, count);
+  EXPECT_LT(largest, size_t{0x7ffff000});
+}
+
+TEST(LocalStorage, RefusesAFifoWithoutWaitingForItsOtherEnd) {
+  TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const auto opened = local_storage().open(folder / "pipe");
+  ASSERT_FALSE(opened);
+  EXPECT_EQ(opened.error().kind(), ErrorKind::kInvalidArgument);
+  EXPECT_THAT(opened.error().message(), HasSubstr("it is a FIFO, expected a regular file"));
+  EXPECT_FALSE(local_storage().create(folder / "pipe"));
+}
+
+TEST(LocalStorage, RefusesDevices) {
+  const auto opened = local_storage().open("/dev/zero");
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().message(), HasSubstr("it is a device"));
+  EXPECT_FALSE(local_storage().create("/dev/null"));
+}
+
+TEST(LocalStorage, FollowsLinksAndReportsLoops) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(local_storage().write_text(folder / "a", "text"));
+  ASSERT_EQ(::symlink("a", (folder / "link").c_str()), 0);
+  ASSERT_EQ(::symlink("loop", (folder / "loop").c_str()), 0);
+  ASSERT_EQ(::symlink("nowhere", (folder / "dangling").c_str()), 0);
+  EXPECT_EQ(*local_storage().read_text(folder / "link"), "text");
+  EXPECT_EQ(*local_storage().kind(folder / "link"), EntryKind::kFile);
+  EXPECT_EQ(*local_storage().kind(folder / "dangling"), std::nullopt);
+  EXPECT_FALSE(local_storage().open(folder / "loop"));
+  EXPECT_FALSE(local_storage().kind(folder / "loop"));
+  const auto entries = *local_storage().list(folder.path());
+  EXPECT_EQ(entries.size(), 4u);
+  for (const DirectoryEntry& entry : entries)
+    EXPECT_EQ(entry.kind, entry.name == "a" || entry.name == "link" ? EntryKind::kFile : EntryKind::kOther);
+}
+
+TEST(LocalStorage, RemovesALinkButNotWhatItNames) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(local_storage().make_directories(folder / "kept"));
+  ASSERT_TRUE(local_storage().make_directories(folder / "removed"));
+  ASSERT_TRUE(local_storage().write_text(folder / "kept/a", "text"));
+  ASSERT_EQ(::symlink("../kept", (folder / "removed/link").c_str()), 0);
+  ASSERT_TRUE(local_storage().remove_all(folder / "removed"));
+  EXPECT_EQ(*local_storage().read_text(folder / "kept/a"), "text");
+}
+
+TEST(LocalStorage, ClosesItsDescriptorsAcrossExec) {
+  TemporaryFolder folder;
+  const auto written = *local_storage().create(folder / "a");
+  const auto read = *local_storage().open(folder / "a");
+  EXPECT_NE(::fcntl(*written->descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+  EXPECT_NE(::fcntl(*read->descriptor(), F_GETFD) & FD_CLOEXEC, 0);
+}
+
+TEST(LocalStorage, ReportsAFileThatGrowsOverTheLimitAsAResourceLimit) {
+  TemporaryFolder folder;
+  const auto file = *local_storage().create(folder / "a");
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit{.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  // The kernel takes the part that fits, and only the next call fails.
+  const auto result = file->write_at(0, Bytes(10000));
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind(), ErrorKind::kResourceLimit);
+  EXPECT_THAT(result.error().message(), HasSubstr("File too large"));
+  EXPECT_EQ((*local_storage().open(folder / "a"))->size(), 4096u);
+}
+
+TEST(LocalStorage, SaysWhatToDoWhenDescriptorsRunOut) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(local_storage().write_text(folder / "a", ""));
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit limit{.rlim_cur = 0, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  const auto result = local_storage().open(folder / "a");
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().kind(), ErrorKind::kResourceLimit);
+  EXPECT_THAT(result.error().message(), HasSubstr("ulimit -n"));
+}
+
+TEST(LocalStorage, KnowsTheFreeSpaceOfAFolderThatIsStillToBeMade) {
+  TemporaryFolder folder;
+  const auto free = local_storage().free_bytes(folder / "not/yet/there");
+  ASSERT_TRUE(free);
+  ASSERT_TRUE(*free);
+  EXPECT_GT(**free, 0u);
+}
+
+TEST(LocalStorage, SeesThatAFileShrankWhileItWasOpen) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(local_storage().write_text(folder / "a", "1234567890"));
+  const auto file = *local_storage().open(folder / "a");
+  ASSERT_EQ(::truncate((folder / "a").c_str(), 4), 0);
+  Bytes out(2);
+  const auto result = file->read_at(6, out);
+  ASSERT_FALSE(result);
+  EXPECT_THAT(result.error().message(), HasSubstr("ends at byte 4"));
+}
+
+TEST(SystemError, EscapesWhatCouldDriveATerminal) {
+  EXPECT_EQ(system_error(ENOENT, "opening", "a\x1b[2J").message(), "opening a\\x1b[2J: No such file or directory");
+}
+
+TEST(RenameByClaim, MovesFilesAndFolders) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(local_storage().write_text(folder / "a", "1"));
+  ASSERT_TRUE(rename_by_claim(folder / "a", folder / "b"));
+  EXPECT_EQ(*local_storage().read_text(folder / "b"), "1");
+  ASSERT_TRUE(local_storage().make_directories(folder / "d/e"));
+  ASSERT_TRUE(rename_by_claim(folder / "d", folder / "f"));
+  EXPECT_EQ(*local_storage().kind(folder / "f/e"), EntryKind::kDirectory);
+  EXPECT_EQ(*local_storage().kind(folder / "d"), std::nullopt);
+}
+
+TEST(RenameByClaim, NeverReplacesAndLeavesNoClaimBehind) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(local_storage().write_text(folder / "a", "1"));
+  ASSERT_TRUE(local_storage().write_text(folder / "b", "2"));
+  ASSERT_TRUE(local_storage().make_directories(folder / "d"));
+  ASSERT_TRUE(local_storage().make_directories(folder / "empty"));
+  for (const auto& [from, to] : {std::pair("a", "b"), {"d", "empty"}, {"a", "empty"}, {"d", "a"}}) {
+    const auto result = rename_by_claim(folder / from, folder / to);
+    ASSERT_FALSE(result) << from << " to " << to;
+    EXPECT_EQ(result.error().kind(), ErrorKind::kInvalidArgument);
+  }
+  EXPECT_EQ(*local_storage().read_text(folder / "b"), "2");
+  EXPECT_FALSE(rename_by_claim(folder / "d", folder / "d/inside"));
+  EXPECT_TRUE(local_storage().list(folder / "d")->empty());
+  EXPECT_FALSE(rename_by_claim(folder / "missing", folder / "c"));
+  EXPECT_EQ(*local_storage().kind(folder / "c"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace maxport
