@@ -1,0 +1,232 @@
+"""What the tests share: running the program, the goldens, and writing safetensors files by hand, also wrong ones."""
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+
+import ml_dtypes
+import numpy as np
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+DATA = REPOSITORY / "tests" / "data"
+GOLDENS = DATA / "goldens"
+PROGRAM = pathlib.Path(os.environ.get("MAXPORT_PROGRAM", REPOSITORY / "build" / "maxport"))
+
+# Exit statuses by kind of error; docs/exit-codes.md.
+INVALID_ARGUMENT, UNSUPPORTED, NOT_FOUND, CORRUPT_DATA, IO_ERROR, RESOURCE_LIMIT, INTERRUPTED = 2, 3, 4, 5, 6, 7, 8
+
+LLAMA = GOLDENS / "llama3.1-8b"
+
+
+@dataclasses.dataclass
+class Run:
+  """One finished run of the program."""
+  command: list[str]
+  status: int
+  out: str
+  err: str
+  peak_bytes: int
+  seconds: float
+
+  def __str__(self) -> str:
+    return f"{' '.join(self.command)}\nstatus {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
+
+  @property
+  def text(self) -> str:
+    return self.out + self.err
+
+
+# Starts a command, waits, and prints status, peak memory and time: a small process of its own, because a child that
+# is forked from a large one (JAX) is charged with that one's memory until it calls exec.
+_MEASURE = """
+import os, subprocess, sys, time
+start = time.monotonic()
+process = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
+_, status, usage = os.wait4(process.pid, 0)
+with open(sys.argv[1], "w") as f:
+  f.write(f"{os.waitstatus_to_exitcode(status)} {usage.ru_maxrss * 1024} {time.monotonic() - start}")
+"""
+
+
+def run(*arguments, timeout: float = 300, environment: dict | None = None, scratch: pathlib.Path) -> Run:
+  """Runs the program to its end; any status. `scratch` is a folder for the figures of the run."""
+  assert PROGRAM.exists(), f"{PROGRAM} is not there: make build"
+  command = [str(PROGRAM), *map(str, arguments)]
+  figures = scratch / "figures.txt"
+  figures.unlink(missing_ok=True)
+  done = subprocess.run([sys.executable, "-S", "-E", "-c", _MEASURE, str(figures), *command], capture_output=True, text=True,
+                        errors="replace", timeout=timeout, env={**os.environ, **(environment or {})})
+  status, peak, seconds = figures.read_text().split()
+  return Run(command, int(status), done.stdout, done.stderr, int(peak), float(seconds))
+
+
+def to_maxtext(source: pathlib.Path, out: pathlib.Path, *arguments, **options) -> Run:
+  """`maxport to_maxtext` from a model directory to `out`."""
+  return run("to_maxtext", f"base_output_directory={out}", f"--hf_model_path={source}", *arguments,
+             scratch=options.pop("scratch", out.parent), **options)
+
+
+def expected(family: str, tag: str) -> dict:
+  return json.loads((GOLDENS / family / tag / "expected.json").read_text())
+
+
+def golden_arguments(golden: dict, **replaced) -> list[str]:
+  """The arguments of an expected.json; lazy=False, devices=1 and so on put others in their place."""
+  arguments = [a for a in golden["args"] if not a.startswith(("--lazy_load_tensors=", "--simulated_cpu_devices_count="))]
+  arguments.append(f"--lazy_load_tensors={str(replaced.pop('lazy', True)).lower()}")
+  arguments.append(f"--simulated_cpu_devices_count={replaced.pop('devices', golden['devices'])}")
+  return arguments + [f"{key}={value}" for key, value in replaced.items()]
+
+
+def nothing_published(out: pathlib.Path) -> bool:
+  """No finished or half-finished step under its final name."""
+  return not (out / "0").exists()
+
+
+# --- safetensors, written by hand ------------------------------------------------------------------------------------
+
+_CODES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64", "int8": "I8", "uint8": "U8", "int32": "I32",
+          "int64": "I64", "bool": "BOOL"}
+_DTYPES = {code: np.dtype(getattr(ml_dtypes, name, name)) for name, code in _CODES.items()}
+
+
+def container(header, data: bytes = b"") -> bytes:
+  """A safetensors file of any header (object or raw bytes) and data."""
+  text = header if isinstance(header, bytes) else json.dumps(header).encode()
+  return struct.pack("<Q", len(text)) + text + data
+
+
+def save_tensors(file: pathlib.Path, tensors: dict[str, np.ndarray], metadata: dict | None = None) -> None:
+  header, offset = ({} if metadata is None else {"__metadata__": metadata}), 0
+  for name, array in tensors.items():
+    header[name] = {"dtype": _CODES[array.dtype.name], "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+    offset += array.nbytes
+  file.write_bytes(container(header, b"".join(np.ascontiguousarray(a).tobytes() for a in tensors.values())))
+
+
+def load_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:
+  """All tensors of a folder's safetensors files."""
+  tensors = {}
+  for file in sorted(folder.glob("*.safetensors")):
+    raw = file.read_bytes()
+    (length,) = struct.unpack("<Q", raw[:8])
+    for name, entry in json.loads(raw[8 : 8 + length]).items():
+      if name != "__metadata__":
+        first, last = (8 + length + offset for offset in entry["data_offsets"])
+        tensors[name] = np.frombuffer(raw[first:last], _DTYPES[entry["dtype"]]).reshape(entry["shape"])
+  return tensors
+
+
+# --- a tiny Llama ----------------------------------------------------------------------------------------------------
+
+TINY = {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16, "vocab_size": 128,
+        "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+        "max_position_embeddings": 512, "hidden_act": "silu", "attention_bias": False, "mlp_bias": False}
+
+
+def tiny_tensors(config: dict = TINY, seed: int = 0) -> dict[str, np.ndarray]:
+  """Random bfloat16 tensors of the published names for a Llama of these dimensions."""
+  rng = np.random.default_rng(seed)
+  hidden, mlp = config["hidden_size"], config["intermediate_size"]
+  head_dim = config.get("head_dim") or hidden // config["num_attention_heads"]
+  query, key = config["num_attention_heads"] * head_dim, (config.get("num_key_value_heads") or config["num_attention_heads"]) * head_dim
+  shapes = {"model.embed_tokens.weight": (config["vocab_size"], hidden)}
+  for n in range(config["num_hidden_layers"]):
+    layer = f"model.layers.{n}."
+    shapes |= {layer + "self_attn.q_proj.weight": (query, hidden), layer + "self_attn.k_proj.weight": (key, hidden),
+               layer + "self_attn.v_proj.weight": (key, hidden), layer + "self_attn.o_proj.weight": (hidden, query),
+               layer + "mlp.gate_proj.weight": (mlp, hidden), layer + "mlp.up_proj.weight": (mlp, hidden),
+               layer + "mlp.down_proj.weight": (hidden, mlp), layer + "input_layernorm.weight": (hidden,),
+               layer + "post_attention_layernorm.weight": (hidden,)}
+  shapes["model.norm.weight"] = (hidden,)
+  if not config["tie_word_embeddings"]:
+    shapes["lm_head.weight"] = (config["vocab_size"], hidden)
+  return {name: rng.normal(0, 0.05, shape).astype(ml_dtypes.bfloat16) for name, shape in shapes.items()}
+
+
+class Model:
+  """A model directory that a test builds, then spoils: config, tensors and their places are plain attributes."""
+
+  def __init__(self, folder: pathlib.Path, shards: int = 1, **config):
+    self.folder = folder
+    self.config = {**TINY, **config}
+    self.tensors = tiny_tensors(self.config)
+    self.metadata: dict | None = {"format": "pt"}
+    names = list(self.tensors)
+    per_shard = -(-len(names) // shards)
+    self.place = {name: 0 if shards == 1 else n // per_shard for n, name in enumerate(names)}
+    self.shards = shards
+    self.index_extra: dict[str, str] = {}
+
+  def file(self, shard: int) -> str:
+    return "model.safetensors" if self.shards == 1 else f"model-{shard + 1:05d}-of-{self.shards:05d}.safetensors"
+
+  def write(self) -> pathlib.Path:
+    shutil.rmtree(self.folder, ignore_errors=True)
+    self.folder.mkdir(parents=True)
+    self.write_config(self.config)
+    for shard in range(self.shards):
+      save_tensors(self.folder / self.file(shard), {n: t for n, t in self.tensors.items() if self.place.get(n, 0) == shard}, self.metadata)
+    if self.shards > 1:
+      self.write_index({**{n: self.file(self.place.get(n, 0)) for n in self.tensors}, **self.index_extra})
+    return self.folder
+
+  def write_config(self, config) -> None:
+    text = config if isinstance(config, str) else json.dumps(config, indent=2)
+    (self.folder / "config.json").write_text(text)
+
+  def write_index(self, weight_map: dict, total_size=None) -> None:
+    total = sum(t.nbytes for t in self.tensors.values()) if total_size is None else total_size
+    (self.folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {"total_size": total}, "weight_map": weight_map}))
+
+
+# --- what the Llama map means, written a second time -----------------------------------------------------------------
+
+def llama_leaves(tensors: dict[str, np.ndarray], config: dict, scan: bool, dtype=ml_dtypes.bfloat16) -> dict[str, np.ndarray]:
+  """The MaxText leaves of a Llama, from the definition alone: a second opinion that shares nothing with the program.
+
+  MaxText keeps kernels as (in, out...), folds head_dim ** -0.5 into the query and puts each rotary pair (j, j + half)
+  side by side as (2j, 2j + 1).
+  """
+  heads = config["num_attention_heads"]
+  kv_heads = config.get("num_key_value_heads") or heads
+  head_dim = config.get("head_dim") or config["hidden_size"] // heads
+  scale = np.float32(1 / np.sqrt(float(head_dim)))
+
+  def projection(name, count, rotary):
+    kernel = tensors[name].astype(dtype).T.reshape(-1, count, head_dim)
+    if rotary:
+      kernel = np.stack([kernel[..., : head_dim // 2], kernel[..., head_dim // 2 :]], -1).reshape(kernel.shape)
+    return kernel
+
+  def layer(n):
+    source = f"model.layers.{n}."
+    return {
+        "self_attention.query.kernel": (projection(source + "self_attn.q_proj.weight", heads, True).astype(np.float32) * scale).astype(dtype),
+        "self_attention.key.kernel": projection(source + "self_attn.k_proj.weight", kv_heads, True),
+        "self_attention.value.kernel": projection(source + "self_attn.v_proj.weight", kv_heads, False),
+        "self_attention.out.kernel": tensors[source + "self_attn.o_proj.weight"].astype(dtype).T.reshape(heads, head_dim, -1),
+        "mlp.wi_0.kernel": tensors[source + "mlp.gate_proj.weight"].astype(dtype).T,
+        "mlp.wi_1.kernel": tensors[source + "mlp.up_proj.weight"].astype(dtype).T,
+        "mlp.wo.kernel": tensors[source + "mlp.down_proj.weight"].astype(dtype).T,
+        "pre_self_attention_layer_norm.scale": tensors[source + "input_layernorm.weight"].astype(dtype),
+        "post_self_attention_layer_norm.scale": tensors[source + "post_attention_layernorm.weight"].astype(dtype),
+    }
+
+  root = "params.params."
+  leaves = {root + "token_embedder.embedding": tensors["model.embed_tokens.weight"].astype(dtype),
+            root + "decoder.decoder_norm.scale": tensors["model.norm.weight"].astype(dtype)}
+  if not config.get("tie_word_embeddings"):
+    leaves[root + "decoder.logits_dense.kernel"] = tensors["lm_head.weight"].astype(dtype).T
+  layers = [layer(n) for n in range(config["num_hidden_layers"])]
+  for name in layers[0]:
+    if scan:
+      leaves[f"{root}decoder.layers.{name}"] = np.stack([one[name] for one in layers], axis=1)
+    else:
+      leaves |= {f"{root}decoder.layers_{n}.{name}": one[name] for n, one in enumerate(layers)}
+  return leaves
