@@ -36,4 +36,8 @@ bool can_apply(const ElementOp& op);
 /// type and must not overlap `in`; neither needs any alignment. can_apply(op) must hold. Thread-safe, cannot fail.
 void apply(const ElementOp& op, ByteSpan in, MutableByteSpan out);
 
+/// What apply() runs, looked up once for many short runs: applies `op` to `count` contiguous elements.
+using ElementKernel = void (*)(const ElementOp& op, const std::byte* in, std::byte* out, size_t count);
+ElementKernel element_kernel(const ElementOp& op);
+
 }  // namespace maxport
