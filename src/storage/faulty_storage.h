@@ -69,6 +69,7 @@ class FaultyStorage final : public Storage {
   Result<> rename(const std::string& from, const std::string& to) override;
   Result<> remove_all(const std::string& path) override;
   Result<> sync_directory(const std::string& path) override;
+  Result<std::string> real_path(const std::string& path) override { return base_.real_path(path); }
   Result<std::optional<uint64_t>> free_bytes(const std::string& path) override;
 
  private:

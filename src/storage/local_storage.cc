@@ -264,6 +264,14 @@ class LocalStorage final : public Storage {
     return {};
   }
 
+  Result<std::string> real_path(const std::string& path) override {
+    MAXPORT_RETURN_IF_ERROR(check_path("resolving", path));
+    std::error_code error;
+    const std::filesystem::path real = std::filesystem::canonical(path, error);
+    if (error) return std::unexpected(system_error(error.value(), "resolving", path));
+    return real.string();
+  }
+
   // The folder may not have been made yet; what counts is the file system it will be on.
   Result<std::optional<uint64_t>> free_bytes(const std::string& path) override {
     MAXPORT_RETURN_IF_ERROR(check_path("looking for free space at", path));

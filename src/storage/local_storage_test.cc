@@ -88,6 +88,17 @@ TEST(LocalStorage, FollowsLinksAndReportsLoops) {
     EXPECT_EQ(entry.kind, entry.name == "a" || entry.name == "link" ? EntryKind::kFile : EntryKind::kOther);
 }
 
+TEST(LocalStorage, TellsWhereLinksLeadInTheEnd) {
+  TemporaryFolder folder;
+  ASSERT_TRUE(local_storage().make_directories(folder / "blobs"));
+  ASSERT_TRUE(local_storage().write_text(folder / "blobs/a", "text"));
+  ASSERT_EQ(::symlink("blobs/a", (folder / "first").c_str()), 0);
+  ASSERT_EQ(::symlink("first", (folder / "second").c_str()), 0);
+  ASSERT_EQ(::symlink("nowhere", (folder / "dangling").c_str()), 0);
+  EXPECT_EQ(*local_storage().real_path(folder / "second"), *local_storage().real_path(folder / "blobs/a"));
+  EXPECT_EQ(local_storage().real_path(folder / "dangling").error().kind(), ErrorKind::kNotFound);
+}
+
 TEST(LocalStorage, RemovesALinkButNotWhatItNames) {
   TemporaryFolder folder;
   ASSERT_TRUE(local_storage().make_directories(folder / "kept"));
