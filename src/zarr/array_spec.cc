@@ -47,6 +47,9 @@ Result<ArraySpec> make_array_spec(Version version, DType dtype, Shape shape, Sha
   if (version == Version::kV2) spec.key_encoding = {.prefixed = false, .separator = '.'};
   if (version == Version::kV3) spec.fill_value.resize(static_cast<size_t>(dtype_bytes(dtype)));
   MAXPORT_RETURN_IF_ERROR(check_array_spec(spec, ErrorKind::kInvalidArgument));
+  if (dtype == DType::kUint4 || dtype == DType::kFloat6E2m3fn || dtype == DType::kFloat6E3m2fn)
+    return fail(ErrorKind::kUnsupported, "stock readers of Zarr arrays do not know the element type {}",
+                dtype_name(dtype));
   if (compression == Compression::kBlosc) {
     if (version == Version::kV2)
       return fail(ErrorKind::kInvalidArgument, "blosc is written in Zarr v3 only; choose zstd or none for Zarr v2");

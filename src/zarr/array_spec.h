@@ -82,7 +82,8 @@ struct ArraySpec {
 inline constexpr int64_t kMaxChunkBytes = int64_t{1} << 40;
 
 /// A spec that maxport writes. Ranks above 32, extents below 0, chunk extents below 1, a chunk or array whose size
-/// overflows, and kBlosc with v2 or with chunks of 2 GiB and more are kInvalidArgument.
+/// overflows, and kBlosc with v2 or with chunks of 2 GiB and more are kInvalidArgument; element types that TensorStore
+/// does not know are kUnsupported.
 Result<ArraySpec> make_array_spec(Version version, DType dtype, Shape shape, Shape chunk_shape, Compression compression);
 
 /// The checks that every spec passes, whoever made it; `kind` is the kind of error that a violation is.

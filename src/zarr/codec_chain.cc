@@ -23,12 +23,6 @@ ByteSpan stored_elements(const Chain& chain, DType dtype, const ElementSource& s
 
 }  // namespace
 
-bool Chain::transposes() const {
-  for (size_t i = 0; i < axes.size(); ++i)
-    if (axes[i] != i) return true;
-  return false;
-}
-
 Chain take_apart(std::span<const Codec> codecs, std::span<const int64_t> chunk_shape) {
   Chain chain;
   chain.axes.resize(chunk_shape.size());
@@ -63,9 +57,7 @@ Result<ByteSpan> encode_chain(std::span<const Codec> codecs, DType dtype, std::s
   if (chain.array->kind == CodecKind::kBytes)
     return encode_byte_codecs(chain.byte_codecs, stored_elements(chain, dtype, source, scratch), scratch);
   const ElementSource stored{source.data, permuted(source.strides, chain.axes)};
-  MAXPORT_ASSIGN_OR_RETURN(const ByteSpan shard,
-                           encode_shard(*chain.array->sharding, dtype, chain.stored_shape, stored, scratch));
-  return encode_byte_codecs(chain.byte_codecs, shard, scratch);
+  return encode_shard(*chain.array->sharding, dtype, chain.stored_shape, stored, scratch);
 }
 
 Result<ByteSpan> encode_byte_codecs(std::span<const Codec> codecs, ByteSpan bytes, Scratch& scratch) {

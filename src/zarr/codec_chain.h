@@ -12,9 +12,7 @@ struct Chain {
   std::vector<size_t> axes;            ///< all transposes as one: axis i of the stored array is axis axes[i] of the chunk
   Shape stored_shape;                  ///< of the chunk after the transposes
   const Codec* array = nullptr;        ///< kBytes or kSharding
-  std::span<const Codec> byte_codecs;  ///< what follows
-
-  bool transposes() const;
+  std::span<const Codec> byte_codecs;  ///< what follows; nothing after kSharding
 };
 
 /// The chain must have passed parse_metadata or come from make_array_spec.

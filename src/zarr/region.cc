@@ -123,7 +123,7 @@ Result<> decode_sub_chunk(const Work& work, ByteSource& shard, const ShardEntry&
   return {};
 }
 
-Result<> decode_sub_chunks(const Work& work, ByteSource& shard) {
+Result<> decode_shard(const Work& work, ByteSource& shard) {
   const Sharding& sharding = *work.chain.array->sharding;
   const Shape grid = shard_grid(sharding, work.chain.stored_shape);
   MAXPORT_ASSIGN_OR_RETURN(const std::vector<ShardEntry> index, read_index(sharding, shard, element_count(grid)));
@@ -134,18 +134,6 @@ Result<> decode_sub_chunks(const Work& work, ByteSource& shard) {
     return status.has_value();
   });
   return status;
-}
-
-Result<> decode_shard(const Work& work, ByteSource& source) {
-  if (work.chain.byte_codecs.empty()) return decode_sub_chunks(work, source);
-  Bytes keep;
-  MAXPORT_ASSIGN_OR_RETURN(ByteSpan shard, source.read_all(keep));
-  const uint64_t entries = static_cast<uint64_t>(element_count(
-      shard_grid(*work.chain.array->sharding, work.chain.stored_shape)));
-  const uint64_t limit = intermediate_limit(work.stored_bytes()) + 64 * entries;
-  MAXPORT_ASSIGN_OR_RETURN(shard, decode_byte_codecs(work.chain.byte_codecs, shard, limit, work.scratch));
-  MemorySource decoded(shard);
-  return decode_sub_chunks(work, decoded);
 }
 
 }  // namespace
