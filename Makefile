@@ -51,7 +51,7 @@ demo: build $(ORBAX)/.ready ## convert a trained model, restore it with stock Or
 test: build-all $(ORBAX)/.ready ## everything that must hold: structure, unit tests, stock Orbax as the judge
 	@$(MAKE) --no-print-directory check-structure
 	@$(CTEST) release
-	@$(ORBAX)/bin/python -m pytest -q tests tools $(PYTEST)
+	@$(ORBAX)/bin/python -m pytest -q tests/test_*.py tools $(PYTEST)
 
 .PHONY: conformance
 conformance: build $(ORBAX)/.ready $(TRANSFORMERS)/.ready $(MAXTEXT)/.ready ## MaxText and transformers as judges (Python 3.12, several GB of packages)

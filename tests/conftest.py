@@ -6,4 +6,5 @@ import sys
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
+here = pathlib.Path(__file__).parent
+sys.path[:0] = [str(here), str(here.parent / "conformance")]

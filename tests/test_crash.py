@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+import numpy_llama
 import stock
 import support
 
@@ -23,7 +24,7 @@ def model(tmp_path_factory):
 
 
 def expected_leaves(model) -> dict:
-  return {name: stock.digest(array) for name, array in support.llama_leaves(model.tensors, model.config, True).items()}
+  return {name: stock.digest(array) for name, array in numpy_llama.leaves(model.tensors, model.config, True).items()}
 
 
 def restored(step) -> dict:

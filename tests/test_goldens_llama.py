@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import numpy_llama
 import stock
 import support
 
@@ -130,7 +131,7 @@ def test_another_llama_is_converted_as_the_definition_says(tmp_path, scan, tied,
   model.write()
   done = support.to_maxtext(model.folder, tmp_path / "out", f"scan_layers={scan}", f"--save_dtype={dtype}")
   assert done.status == 0, done
-  want = support.llama_leaves(model.tensors, model.config, scan, getattr(ml_dtypes, dtype, np.float32))
+  want = numpy_llama.leaves(model.tensors, model.config, scan, getattr(ml_dtypes, dtype, np.float32))
   got = stock.leaves(stock.v0_numpy(tmp_path / "out" / "0"))
   assert set(got) - set(want) == {"step", "opt_state"} and set(want) <= set(got)
   for name, array in want.items():
@@ -145,7 +146,7 @@ def test_float16_sources_are_rounded_to_nearest_even(tmp_path):
   done = support.to_maxtext(model.folder, tmp_path / "out", "scan_layers=true", "--save_dtype=bfloat16")
   assert done.status == 0, done
   got = stock.leaves(stock.v0_numpy(tmp_path / "out" / "0"))
-  for name, array in support.llama_leaves(model.tensors, model.config, True).items():
+  for name, array in numpy_llama.leaves(model.tensors, model.config, True).items():
     assert stock.digest(got[name]) == stock.digest(array), name
 
 
@@ -154,7 +155,7 @@ def test_the_second_opinion_agrees_with_the_goldens(tag):
   golden = support.expected("llama3.1-8b", tag)
   config = json.loads((support.LLAMA / "hf" / "config.json").read_text())
   dtype = getattr(ml_dtypes, golden["save_dtype"], np.float32)
-  leaves = support.llama_leaves(support.load_tensors(support.LLAMA / "hf"), config, golden["scan_layers"], dtype)
+  leaves = numpy_llama.leaves(support.load_tensors(support.LLAMA / "hf"), config, golden["scan_layers"], dtype)
   for name, array in leaves.items():
     assert stock.digest(array) == golden["leaves"][name]["sha256"], name
   assert set(golden["leaves"]) - set(leaves) == {"step", "opt_state"}

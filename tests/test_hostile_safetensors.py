@@ -9,6 +9,7 @@ import struct
 import numpy as np
 import pytest
 
+import numpy_llama
 import stock
 import support
 from support import CORRUPT_DATA, NOT_FOUND, RESOURCE_LIMIT, UNSUPPORTED, container
@@ -164,7 +165,7 @@ def test_it_accepts(tmp_path, build):
   done = support.to_maxtext(model.folder, tmp_path / "out", "scan_layers=true")
   assert done.status == 0, done
   got = stock.leaves(stock.v0_numpy(tmp_path / "out" / "0"))
-  for name, array in support.llama_leaves(model.tensors, model.config, True).items():
+  for name, array in numpy_llama.leaves(model.tensors, model.config, True).items():
     assert stock.digest(got[name]) == stock.digest(array), name
 
 

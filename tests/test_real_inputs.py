@@ -8,6 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import numpy_llama
 import stock
 import support
 from support import CORRUPT_DATA, INVALID_ARGUMENT, NOT_FOUND, UNSUPPORTED
@@ -43,7 +44,7 @@ def converts(model: support.Model, *says, arguments=(), config=None) -> None:
   for fragment in says:
     assert fragment in done.text, f"{fragment!r} is missing in {done}"
   got = stock.leaves(stock.v0_numpy(model.folder.parent / "out" / "0"))
-  want = support.llama_leaves(model.tensors, config or model.config, True)
+  want = numpy_llama.leaves(model.tensors, config or model.config, True)
   assert set(got) - {"step", "opt_state"} == set(want)
   for name, array in want.items():
     assert stock.digest(got[name]) == stock.digest(array), name

@@ -1,6 +1,6 @@
 """Stock Orbax as the judge: the four ways in which people restore a MaxText checkpoint, and leaf-by-leaf comparison.
 
-JAX must not have been imported before conftest.py chose its four simulated devices.
+The sharded restores need four simulated devices: XLA_FLAGS must say so before JAX is imported.
 """
 import functools
 import hashlib
@@ -14,7 +14,7 @@ from orbax.checkpoint import v1
 
 @functools.cache
 def mesh() -> jax.sharding.Mesh:
-  assert len(jax.devices()) == 4, "conftest.py asks for four simulated devices"
+  assert len(jax.devices()) == 4, "XLA_FLAGS=--xla_force_host_platform_device_count=4 must be set before JAX is imported"
   return jax.sharding.Mesh(np.array(jax.devices()), ("x",))
 
 
