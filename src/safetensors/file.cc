@@ -64,6 +64,12 @@ std::optional<std::string> recognise_other_format(ByteSpan first_bytes) {
   return std::string(row->text);
 }
 
+Result<> check_range(const TensorInfo& tensor, uint64_t byte_offset, uint64_t count, std::string_view path) {
+  if (byte_offset <= tensor.byte_size() && count <= tensor.byte_size() - byte_offset) return {};
+  return fail(ErrorKind::kInvalidArgument, "{}: tensor {}: {} bytes asked for at byte {}, it has {}", printable(path),
+              quoted_name(tensor.name), count, byte_offset, tensor.byte_size());
+}
+
 Result<Bytes> File::read_header_block() const {
   const uint64_t size = file_->size();
   std::array<std::byte, 64> first{};
@@ -110,11 +116,9 @@ Result<std::unique_ptr<File>> File::open(Storage& storage, const std::string& pa
 }
 
 Result<> File::read(const TensorInfo& tensor, uint64_t byte_offset, MutableByteSpan out) const {
-  if (byte_offset > tensor.byte_size() || out.size() > tensor.byte_size() - byte_offset)
-    return fail(ErrorKind::kInvalidArgument, "{}: tensor {}: {} bytes asked for at byte {}, it has {}", path(),
-                quoted_name(tensor.name), out.size(), byte_offset, tensor.byte_size());
+  MAXPORT_RETURN_IF_ERROR(check_range(tensor, byte_offset, out.size(), path()));
   return with_context(file_->read_at(tensor.begin + byte_offset, out),
-                      fmt::format("reading tensor {} of {}", quoted_name(tensor.name), path()));
+                      fmt::format("reading tensor {}", quoted_name(tensor.name)));
 }
 
 Result<> File::check_unchanged() const {

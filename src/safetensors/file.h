@@ -17,6 +17,9 @@ namespace maxport::safetensors {
 /// pointer, not the file itself; ...". Nothing when the bytes say nothing.
 std::optional<std::string> recognise_other_format(ByteSpan first_bytes);
 
+/// kInvalidArgument unless `count` bytes from `byte_offset` on lie within the tensor; `path` is for the message.
+Result<> check_range(const TensorInfo& tensor, uint64_t byte_offset, uint64_t count, std::string_view path);
+
 class File {
  public:
   /// Opens and checks a whole header. Fails with kNotFound, kIo, kCorruptData or kResourceLimit; a file of another
@@ -46,6 +49,11 @@ class File {
   const FileStamp& stamp() const { return stamp_; }
   /// kIo when the file has been replaced or changed since it was opened.
   Result<> check_unchanged() const;
+
+  /// Give up a part to an owner that keeps headers and open files apart; nothing else may be called afterwards but the
+  /// other of the two.
+  Header release_header() { return std::move(header_); }
+  std::unique_ptr<ReadableFile> release_file() { return std::move(file_); }
 
  private:
   File(std::unique_ptr<ReadableFile> file, FileStamp stamp) : file_(std::move(file)), stamp_(stamp) {}
