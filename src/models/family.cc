@@ -1,0 +1,48 @@
+// What several families share.
+#include "models/family.h"
+
+namespace maxport::models {
+
+Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_list<NamedSize> sizes,
+                    Dimensions& dimensions) {
+  for (const NamedSize& size : sizes) {
+    MAXPORT_ASSIGN_OR_RETURN(const int64_t value, config.integer(size.role));
+    dimensions.set(std::string(size.index), value);
+  }
+  return {};
+}
+
+LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::string huggingface) {
+  const bool scanned = context.layout.scan_layers;
+  return {scanned ? "decoder.layers" : "decoder.layers_{layer}", std::move(huggingface), 0, {{count, 1}}, scanned};
+}
+
+Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding,
+                                std::string head, Arithmetic embedding_arithmetic) {
+  MAXPORT_ASSIGN_OR_RETURN(const int64_t vocab, map.dimensions.get("vocab"));
+  const int64_t rows = context.layout.vocab_size.value_or(vocab);
+  if (rows < vocab)
+    return fail(ErrorKind::kInvalidArgument,
+                "MaxText's vocab_size is {}, but the model has {} tokens; pass vocab_size={} or more", rows, vocab, vocab);
+  map.dimensions.set("table_rows", rows);
+  const bool padded = rows > vocab;
+  Rule& table = map.add("token_embedder.embedding", embedding,
+                        padded ? "vocab emb -> vocab@0/table_rows emb" : "vocab emb -> vocab emb",
+                        std::move(embedding_arithmetic));
+  if (padded) table.fill = 0.0f;
+
+  const bool head_in_source = context.source_has(head);
+  MAXPORT_ASSIGN_OR_RETURN(huggingface::TiedHead tied, context.config.tied_head(context.source ? head_in_source : true));
+  if (context.layout.head != HeadPolicy::kAuto) tied.tied = context.layout.head == HeadPolicy::kTie;
+  if (!tied.tied) {
+    Rule& dense = map.add("decoder.logits_dense.kernel", head,
+                          padded ? "vocab emb -> emb vocab@0/table_rows" : "vocab emb -> emb vocab");
+    if (padded) dense.fill = 0.0f;
+  } else if (head_in_source) {
+    map.ignore(head, "tied to the token embedding");
+    if (context.layout.head == HeadPolicy::kAuto) map.equal.push_back({embedding, head, "the head is tied"});
+  }
+  return {};
+}
+
+}  // namespace maxport::models

@@ -1,0 +1,87 @@
+// Model families: what each needs to know to write its parameter map, and the table of all of them.
+//
+// Adding a family is one source file with one function and a line in families.cc; see docs/adding-a-model.md.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "huggingface/config_roles.h"
+#include "models/parameter_map.h"
+
+namespace maxport::models {
+
+/// What to do with an output head that stands beside a tied embedding.
+enum class HeadPolicy {
+  kAuto,   ///< drop it when it equals the embedding, otherwise refuse
+  kTie,    ///< drop it
+  kUntie,  ///< keep it
+};
+
+/// The MaxText settings that decide which parameters there are and how they are laid out.
+struct MaxTextLayout {
+  bool scan_layers = true;
+  int64_t param_scan_axis = 1;
+  bool use_multimodal = false;
+  bool use_audio = true;  ///< counts only together with use_multimodal
+  int64_t mtp_num_layers = 0;
+  /// Rows of MaxText's vocabulary table; nothing means as many as the Hugging Face configuration says.
+  std::optional<int64_t> vocab_size;
+  HeadPolicy head = HeadPolicy::kAuto;
+};
+
+/// What the source holds, as far as a parameter map may depend on it (spelling of names, fused or separate experts, a
+/// tied head). Shapes come from the file headers.
+class SourceNames {
+ public:
+  virtual ~SourceNames() = default;
+  virtual bool contains(std::string_view name) const = 0;
+  virtual std::optional<Shape> shape(std::string_view name) const = 0;
+};
+
+struct ModelContext {
+  const huggingface::ConfigRoles& config;
+  const MaxTextLayout& layout;
+  /// Null when planning without weights and on the way back: the map then uses the names of published checkpoints.
+  const SourceNames* source = nullptr;
+
+  bool source_has(std::string_view name) const { return source && source->contains(name); }
+};
+
+struct Family {
+  std::string_view name;                          ///< "llama", "qwen3-moe", ...
+  std::string_view title;                         ///< for tables: "Llama 3.1"
+  std::span<const std::string_view> model_types;  ///< config.json "model_type" values that mean this family
+  bool scanned = true;                            ///< MaxText's model can be scanned
+  std::string_view why_not_scanned = {};
+  Result<ParameterMap> (*parameter_map)(const ModelContext& context);
+};
+
+/// Names for sizes that a configuration states: {"emb", "hidden_size"} sets the index emb to that role's value.
+struct NamedSize {
+  std::string_view index;
+  std::string_view role;
+};
+Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_list<NamedSize> sizes,
+                    Dimensions& dimensions);
+
+/// The layers of a plain decoder: "decoder.layers" stacked, or "decoder.layers_{layer}" one by one.
+LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::string huggingface = "model.layers.{layer}");
+
+/// The token table "token_embedder.embedding", with MaxText's padding rows when its vocabulary is larger, and an output
+/// head of its own or tied to it.
+Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding, std::string head,
+                                Arithmetic embedding_arithmetic = {});
+
+std::span<const Family> all_families();
+const Family* find_family(std::string_view name);
+/// The family of a config.json by its model_type (and, where that is not enough, other members).
+Result<const Family*> family_of(const huggingface::ConfigRoles& config);
+
+/// Builds the map after refusing what the family's MaxText model cannot represent.
+Result<ParameterMap> parameter_map(const Family& family, const ModelContext& context);
+
+}  // namespace maxport::models
