@@ -2,7 +2,8 @@
 // the settings of its MaxText model file. Facts of MaxText 0.2.5's tables and of the published configurations; where
 // those two disagree the published one counts (catalog/README.md lists the cases).
 //
-// The data is compiled in and read on first use of an entry, so that listing names costs nothing. Thread-safe.
+// The data is compiled in and read on first use of an entry, so that listing names costs nothing. Entries live as long
+// as the program. Thread-safe.
 #pragma once
 
 #include <optional>
@@ -13,16 +14,16 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "huggingface/config_roles.h"
 
 namespace maxport::maxtext {
 
 struct CatalogEntry {
-  std::string name;           ///< e.g. "qwen3-30b-a3b"
-  std::string family;         ///< e.g. "qwen3-moe"; see family_names()
-  std::string hf_id;          ///< "Qwen/Qwen3-30B-A3B-Thinking-2507"; empty when nothing is published
-  std::string model_file;     ///< the name under which MaxText keeps its model file; usually `name`
-  Json hf_config;             ///< as a published config.json, at full size
-  Json settings;              ///< MaxText's model file, key to value; empty when MaxText has none
+  std::string name;    ///< e.g. "qwen3-30b-a3b"
+  std::string family;  ///< e.g. "qwen3-moe"; see family_names()
+  std::string hf_id;   ///< "Qwen/Qwen3-30B-A3B-Thinking-2507"; empty when nothing is published
+  Json hf_config;      ///< as a published config.json, at full size
+  Json settings;       ///< MaxText's model file, key to value
 };
 
 /// All names, in the order of the supported-model table: by family, then by size.
@@ -34,28 +35,29 @@ std::span<const std::string_view> family_names();
 /// The family of a name without reading its data; empty when the name is unknown.
 std::string_view catalog_family(std::string_view name);
 
-/// The entry with that name or alias (case does not matter). kNotFound names the nearest ones.
+/// The entry with that name; case does not matter. kNotFound names the nearest ones.
 Result<const CatalogEntry*> find_model(std::string_view name);
 
-/// The family that a Hugging Face configuration belongs to, from `model_type`, `architectures` and, where those do not
-/// tell (gemma4 and its small form, for instance), its fields. kUnsupported names what was found.
-Result<std::string_view> family_of_config(const Json& hf_config);
-
-/// The entry whose dimensions are all those of `hf_config`, if there is one. Of several with equal dimensions
-/// (llama3.1-8b and its Instruct form) the first in the catalog.
-Result<std::optional<const CatalogEntry*>> find_by_config(const Json& hf_config);
-
-/// One dimension in which a configuration differs from a model name.
-struct DimensionMismatch {
-  std::string field;       ///< dotted, in the spelling of config.json
-  std::string in_config;   ///< JSON text
-  std::string in_catalog;  ///< JSON text
+/// One field in which a configuration differs from a model name.
+struct ConfigMismatch {
+  std::string field;        ///< dotted, by its usual name: "text_config.hidden_size"
+  std::string in_config;    ///< JSON text
+  std::string in_catalog;   ///< JSON text
+  bool decides_shapes = true;  ///< false when only the arithmetic differs (norm epsilon, rope base, ...)
 };
 
-/// Compares every field that decides a tensor's shape or number, or the arithmetic of the model.
-std::vector<DimensionMismatch> compare_dimensions(const Json& hf_config, const CatalogEntry& entry);
+/// Compares what both configurations say. Vocabularies that differ by less than 256 rows count as equal: both sides pad
+/// them. Vision and audio parts are compared where `config` has them.
+Result<std::vector<ConfigMismatch>> compare_with_catalog(const huggingface::ConfigRoles& config,
+                                                         const CatalogEntry& entry);
 
-/// kInvalidArgument that lists each mismatch as "config says / model name says", unless `override_model_config`.
-Result<> check_dimensions(const Json& hf_config, const CatalogEntry& entry, bool override_model_config);
+/// kInvalidArgument that lists each mismatch that decides shapes as "config says / model name says", unless
+/// `override_model_config`. The others are returned, for a warning.
+Result<std::vector<ConfigMismatch>> check_model_name(const huggingface::ConfigRoles& config, const CatalogEntry& entry,
+                                                     bool override_model_config);
+
+/// The entry that agrees with `config` in everything that decides shapes; of several (llama3.1-8b and its Instruct form)
+/// the one that also agrees in the arithmetic, then the first in the catalog. Nothing when none does.
+Result<const CatalogEntry*> find_by_config(const huggingface::ConfigRoles& config);
 
 }  // namespace maxport::maxtext

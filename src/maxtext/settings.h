@@ -53,8 +53,9 @@ struct SettingsRequest {
 
 class Settings {
  public:
-  /// Reads files through `storage`. Unknown keys, values of the wrong type, a model key overridden without
-  /// `override_model_config` and unreadable files are errors.
+  /// Reads files through `storage`. Unknown keys on the command line, values of the wrong type, a model key overridden
+  /// without `override_model_config`, an unknown model name and unreadable files are errors. Unknown keys in files are
+  /// kept and noted: the file may belong to another release of MaxText.
   static Result<Settings> load(Storage& storage, const SettingsRequest& request);
 
   /// The value of a known key. Dots reach into nested settings ("lora.lora_rank"). Null values are there, as null.
@@ -75,7 +76,7 @@ class Settings {
   const std::optional<std::string>& model_name() const { return model_name_; }
   /// What loading decided and a user may want to know, one sentence each, e.g. that a base.yml was not found.
   const std::vector<std::string>& notes() const { return notes_; }
-  /// All settings by key, nested ones as objects.
+  /// All settings by key, nested ones with their dotted names.
   const std::map<std::string, Setting, std::less<>>& all() const { return settings_; }
 
  private:
