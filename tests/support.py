@@ -5,11 +5,12 @@ import os
 import pathlib
 import shutil
 import struct
-import subprocess
-import sys
 
 import ml_dtypes
 import numpy as np
+import safetensors.numpy
+
+import measured
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 DATA = REPOSITORY / "tests" / "data"
@@ -27,10 +28,10 @@ class Run:
   """One finished run of the program."""
   command: list[str]
   status: int
+  seconds: float
+  peak_bytes: int
   out: str
   err: str
-  peak_bytes: int
-  seconds: float
 
   def __str__(self) -> str:
     return f"{' '.join(self.command)}\nstatus {self.status}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
@@ -40,34 +41,16 @@ class Run:
     return self.out + self.err
 
 
-# Starts a command, waits, and prints status, peak memory and time: a small process of its own, because a child that
-# is forked from a large one (JAX) is charged with that one's memory until it calls exec.
-_MEASURE = """
-import os, subprocess, sys, time
-start = time.monotonic()
-process = subprocess.Popen(sys.argv[2:], stdin=subprocess.DEVNULL)
-_, status, usage = os.wait4(process.pid, 0)
-with open(sys.argv[1], "w") as f:
-  f.write(f"{os.waitstatus_to_exitcode(status)} {usage.ru_maxrss * 1024} {time.monotonic() - start}")
-"""
-
-
-def run(*arguments, timeout: float = 300, environment: dict | None = None, scratch: pathlib.Path) -> Run:
-  """Runs the program to its end; any status. `scratch` is a folder for the figures of the run."""
+def run(*arguments, timeout: float = 300, environment: dict | None = None) -> Run:
+  """Runs the program to its end; any status."""
   assert PROGRAM.exists(), f"{PROGRAM} is not there: make build"
   command = [str(PROGRAM), *map(str, arguments)]
-  figures = scratch / "figures.txt"
-  figures.unlink(missing_ok=True)
-  done = subprocess.run([sys.executable, "-S", "-E", "-c", _MEASURE, str(figures), *command], capture_output=True, text=True,
-                        errors="replace", timeout=timeout, env={**os.environ, **(environment or {})})
-  status, peak, seconds = figures.read_text().split()
-  return Run(command, int(status), done.stdout, done.stderr, int(peak), float(seconds))
+  return Run(command, *measured.run(command, timeout=timeout, env={**os.environ, **(environment or {})}))
 
 
 def to_maxtext(source: pathlib.Path, out: pathlib.Path, *arguments, **options) -> Run:
   """`maxport to_maxtext` from a model directory to `out`."""
-  return run("to_maxtext", f"base_output_directory={out}", f"--hf_model_path={source}", *arguments,
-             scratch=options.pop("scratch", out.parent), **options)
+  return run("to_maxtext", f"base_output_directory={out}", f"--hf_model_path={source}", *arguments, **options)
 
 
 def expected(family: str, tag: str) -> dict:
@@ -91,7 +74,6 @@ def nothing_published(out: pathlib.Path) -> bool:
 
 _CODES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64", "int8": "I8", "uint8": "U8", "int32": "I32",
           "int64": "I64", "bool": "BOOL"}
-_DTYPES = {code: np.dtype(getattr(ml_dtypes, name, name)) for name, code in _CODES.items()}
 
 
 def container(header, data: bytes = b"") -> bytes:
@@ -112,12 +94,7 @@ def load_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:
   """All tensors of a folder's safetensors files."""
   tensors = {}
   for file in sorted(folder.glob("*.safetensors")):
-    raw = file.read_bytes()
-    (length,) = struct.unpack("<Q", raw[:8])
-    for name, entry in json.loads(raw[8 : 8 + length]).items():
-      if name != "__metadata__":
-        first, last = (8 + length + offset for offset in entry["data_offsets"])
-        tensors[name] = np.frombuffer(raw[first:last], _DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    tensors |= safetensors.numpy.load_file(file)
   return tensors
 
 

@@ -39,7 +39,7 @@ def command(model, out, *arguments) -> list[str]:
 def test_sigkill_at_any_moment_leaves_nothing_or_everything(model, tmp_path, form):
   arguments = [f"checkpoint_storage_use_ocdbt={form == 'ocdbt'}"]
   want = expected_leaves(model)
-  undisturbed = support.run(*command(model, tmp_path / "undisturbed", *arguments)[1:], scratch=tmp_path)
+  undisturbed = support.run(*command(model, tmp_path / "undisturbed", *arguments)[1:])
   assert undisturbed.status == 0, undisturbed
   assert restored(tmp_path / "undisturbed" / "0") == want
 
@@ -58,7 +58,7 @@ def test_sigkill_at_any_moment_leaves_nothing_or_everything(model, tmp_path, for
   assert unfinished >= KILLS // 4, f"{finished} of {KILLS} runs ended before they were killed: this shows nothing"
 
   # The remains of the last kills are still there.
-  last = support.run(*command(model, out, *arguments)[1:], scratch=tmp_path)
+  last = support.run(*command(model, out, *arguments)[1:])
   assert last.status == 0, last
   assert restored(out / "0") == want
   assert not list(out.glob("*.orbax-checkpoint-tmp*"))
@@ -66,7 +66,7 @@ def test_sigkill_at_any_moment_leaves_nothing_or_everything(model, tmp_path, for
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_a_signal_ends_the_run_cleanly(model, tmp_path, name):
-  undisturbed = support.run(*command(model, tmp_path / "undisturbed")[1:], scratch=tmp_path)
+  undisturbed = support.run(*command(model, tmp_path / "undisturbed")[1:])
   assert undisturbed.status == 0, undisturbed
   stopped = 0
   for part in 0.2, 0.3, 0.4, 0.5, 0.6:
@@ -86,12 +86,12 @@ def test_a_signal_ends_the_run_cleanly(model, tmp_path, name):
 
 
 def test_a_finished_checkpoint_is_not_overwritten_unasked(model, tmp_path):
-  first = support.run(*command(model, tmp_path / "out")[1:], scratch=tmp_path)
+  first = support.run(*command(model, tmp_path / "out")[1:])
   assert first.status == 0, first
   before = {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*") if p.is_file()}
-  second = support.run(*command(model, tmp_path / "out")[1:], scratch=tmp_path)
+  second = support.run(*command(model, tmp_path / "out")[1:])
   assert second.status == support.INVALID_ARGUMENT and "--overwrite" in second.err, second
   assert {p: p.stat().st_mtime_ns for p in (tmp_path / "out").rglob("*") if p.is_file()} == before
-  third = support.run(*command(model, tmp_path / "out", "--overwrite")[1:], scratch=tmp_path)
+  third = support.run(*command(model, tmp_path / "out", "--overwrite")[1:])
   assert third.status == 0, third
   assert restored(tmp_path / "out" / "0") == expected_leaves(model)
