@@ -225,10 +225,11 @@ void LeafReader::fill(const Box& box, std::span<const int64_t> extents, const So
                       MutableByteSpan out) const {
   const bool edge = !std::ranges::equal(box.shape, extents);
   if (edge || !complete_) {
-    std::ranges::fill(out, std::byte{0});
-    if (!edge && leaf_->fill && *leaf_->fill != 0) {
+    if (leaf_->fill && *leaf_->fill != 0) {
       MAXPORT_CHECK(dtype_ == DType::kFloat32);
       fill_value(out, *leaf_->fill);
+    } else {
+      std::ranges::fill(out, std::byte{0});
     }
   }
   for_links(box, [&](uint32_t i) {

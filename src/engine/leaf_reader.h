@@ -46,7 +46,7 @@ class LeafReader {
   /// Reads what the box needs, in sequential reads as large as its layout in the source allows.
   Result<> load(const Box& box, SourceWindow& window) const;
   /// Makes the elements of `box`, which lies in the box that was loaded, as a dense row-major array of
-  /// `extents` (>= box.shape; elements beyond the box are zero).
+  /// `extents` (>= box.shape; elements beyond the box are the leaf's fill value, or zero).
   void fill(const Box& box, std::span<const int64_t> extents, const SourceWindow& window, MutableByteSpan out) const;
   /// load() and fill() in one.
   Result<> read(const Box& box, MutableByteSpan out) const;
