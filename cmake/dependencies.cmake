@@ -16,6 +16,7 @@ find_package(BZip2 REQUIRED)
 
 if(MAXPORT_BUILD_TESTS)
   find_package(GTest REQUIRED)
+  find_package(rapidcheck REQUIRED)
 endif()
 if(MAXPORT_BUILD_BENCHMARKS)
   find_package(benchmark REQUIRED)

@@ -8,7 +8,9 @@
 #include <string>
 
 #include "base/digest.h"
+#include "tensor/convert_kernels.h"
 #include "tensor/scalar_cast.h"
+#include "tensor/simd_targets_for_test.h"
 
 namespace maxport {
 namespace {
@@ -60,33 +62,48 @@ TEST(Cast, MatchesNumpyAndMlDtypesForEveryPairOfTypes) {
   for (; file >> from_name >> to_name >> digest; ++pairs) {
     const DType from = dtype_from_name(from_name).value(), to = dtype_from_name(to_name).value();
     if (!inputs.contains(from_name)) inputs[from_name] = patterns(from);
-    EXPECT_EQ(sha256_hex(converted(from, inputs[from_name], to)), digest) << from_name << " to " << to_name;
+    const auto check = [&] {
+      EXPECT_EQ(sha256_hex(converted(from, inputs[from_name], to)), digest) << from_name << " to " << to_name;
+    };
+    if (vector_kernel(ElementOp::convert(from, to))) {
+      for_each_simd_target(check);
+    } else {
+      check();
+    }
   }
   EXPECT_EQ(pairs, real_dtypes().size() * real_dtypes().size());
 }
 
+/// Converts the first 0 to all elements of `in` at various alignments and compares with the scalar conversion.
+void check_lengths(DType from, ByteSpan in, DType to) {
+  const auto in_size = static_cast<size_t>(dtype_bytes(from)), out_size = static_cast<size_t>(dtype_bytes(to));
+  const size_t most = in.size() / in_size;
+  Bytes expected(most * out_size);
+  scalar_cast(from, in.data(), to, expected.data(), most);
+  for (size_t count = 0; count <= most; ++count) {
+    const size_t shift = count % 5;
+    Bytes shifted(in.size() + shift), out(expected.size() + shift, std::byte{0xA5});
+    std::ranges::copy(in, shifted.begin() + static_cast<std::ptrdiff_t>(shift));
+    cast(from, ByteSpan(shifted).subspan(shift, count * in_size), to, MutableByteSpan(out).subspan(shift));
+    const ByteSpan written = ByteSpan(out).subspan(shift, count * out_size);
+    const ByteSpan behind = ByteSpan(out).subspan(shift + count * out_size);
+    ASSERT_TRUE(std::ranges::equal(written, ByteSpan(expected).first(count * out_size)))
+        << dtype_name(from) << " to " << dtype_name(to) << ", " << count;
+    ASSERT_TRUE(std::ranges::all_of(behind, [](std::byte byte) { return byte == std::byte{0xA5}; }));
+  }
+}
+
 TEST(Cast, GivesTheSameAtEveryLengthAndAlignment) {
-  for (DType from : real_dtypes())
-    for (DType to : real_dtypes()) {
-      const auto in_size = static_cast<size_t>(dtype_bytes(from)), out_size = static_cast<size_t>(dtype_bytes(to));
-      // From the middle of the patterns, where ordinary numbers are.
-      const Bytes all = patterns(from);
-      const size_t most = std::min<size_t>(67, all.size() / in_size);
-      const ByteSpan in = ByteSpan(all).subspan((all.size() / in_size - most) / 2 * in_size, most * in_size);
-      Bytes expected(most * out_size);
-      scalar_cast(from, in.data(), to, expected.data(), most);
-      for (size_t count = 0; count <= most; ++count) {
-        const size_t shift = count % 5;
-        Bytes shifted(in.size() + shift), out(expected.size() + shift, std::byte{0xA5});
-        std::ranges::copy(in, shifted.begin() + static_cast<std::ptrdiff_t>(shift));
-        cast(from, ByteSpan(shifted).subspan(shift, count * in_size), to, MutableByteSpan(out).subspan(shift));
-        ASSERT_TRUE(std::ranges::equal(ByteSpan(out).subspan(shift, count * out_size),
-                                       ByteSpan(expected).first(count * out_size)))
-            << dtype_name(from) << " to " << dtype_name(to) << ", " << count;
-        ASSERT_TRUE(std::ranges::all_of(ByteSpan(out).subspan(shift + count * out_size),
-                                        [](std::byte byte) { return byte == std::byte{0xA5}; }));
-      }
-    }
+  for (DType from : real_dtypes()) {
+    // From the middle of the patterns, where ordinary numbers are.
+    const auto size = static_cast<size_t>(dtype_bytes(from));
+    const Bytes all = patterns(from);
+    const size_t most = std::min<size_t>(67, all.size() / size);
+    const ByteSpan in = ByteSpan(all).subspan((all.size() / size - most) / 2 * size, most * size);
+    for_each_simd_target([&] {
+      for (DType to : real_dtypes()) check_lengths(from, in, to);
+    });
+  }
 }
 
 TEST(Cast, IgnoresTheUnusedBitsOfElementsSmallerThanAByte) {
