@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Awaitable, Sequence
 from typing import Any
 
@@ -30,24 +31,47 @@ class LazyTensor(abc.ABC):
     return callable(getattr(candidate, "__array__", None))
 
 
-def _check_declaration(name: str, leaf: Any) -> tuple[tuple[int, ...], np.dtype]:
-  """The shape and dtype that `leaf` promises, or a ValueError that names the leaf; nothing is materialized."""
-  described = f"lazy tensor {name!r} of type {type(leaf).__module__}.{type(leaf).__qualname__}"
-  missing = [attribute for attribute in ("shape", "dtype") if not hasattr(leaf, attribute)]
-  if missing:
-    raise ValueError(f"saving {described}: it has no attribute {' and no '.join(missing)}; a lazy tensor needs "
-                     "shape, dtype and __array__")
-  try:
-    shape = tuple(int(extent) for extent in leaf.shape)
-    dtype = np.dtype(leaf.dtype)
-  except TypeError as error:
-    raise ValueError(f"saving {described}: shape {leaf.shape!r} and dtype {leaf.dtype!r} are not those of a "
-                     f"NumPy array: {error}") from error
-  if dtype.hasobject:
-    raise ValueError(f"saving {described}: dtype {dtype} holds Python objects, which Orbax cannot store")
-  if 0 in shape:
-    raise ValueError(f"saving {described}: shape {shape} has no elements, which Orbax refuses to save")
-  return shape, dtype
+class DeclaredLeaf:
+  """A lazy leaf whose declaration has been checked: `shape` is a tuple of ints and `dtype` an `np.dtype`.
+
+  Orbax reads a leaf's size on its own account, from whatever the leaf calls `nbytes` and `dtype`; this keeps a leaf
+  with a type for its dtype, or an `nbytes` that loads the data, from getting in its way.
+  """
+
+  def __init__(self, name: str, leaf: Any):
+    """Raises ValueError, with the leaf's name and type, when the leaf is not a lazy tensor; materializes nothing."""
+    described = f"lazy tensor {name!r} of type {type(leaf).__module__}.{type(leaf).__qualname__}"
+    missing = [attribute for attribute in ("shape", "dtype") if not hasattr(leaf, attribute)]
+    if missing:
+      raise ValueError(f"saving {described}: it has no attribute {' and no '.join(missing)}; a lazy tensor needs "
+                       "shape, dtype and __array__")
+    try:
+      self.shape = tuple(int(extent) for extent in leaf.shape)
+      self.dtype = np.dtype(leaf.dtype)
+    except TypeError as error:
+      raise ValueError(f"saving {described}: shape {leaf.shape!r} and dtype {leaf.dtype!r} are not those of a "
+                       f"NumPy array: {error}") from error
+    if self.dtype.hasobject:
+      raise ValueError(f"saving {described}: dtype {self.dtype} holds Python objects, which Orbax cannot store")
+    if 0 in self.shape:
+      raise ValueError(f"saving {described}: shape {self.shape} has no elements, which Orbax refuses to save")
+    self.name = name
+    self._leaf = leaf
+
+  @property
+  def size(self) -> int:
+    return math.prod(self.shape)
+
+  @property
+  def nbytes(self) -> int:
+    return self.size * self.dtype.itemsize
+
+  def __array__(self, dtype=None, copy=None):
+    array = np.asarray(self._leaf)
+    if array.shape != self.shape:
+      raise ValueError(f"saving lazy tensor {self.name!r}: __array__ returned shape {array.shape}, "
+                       f"expected {self.shape}")
+    return array if dtype is None else array.astype(dtype, copy=False)
 
 
 class LazyTensorLeafHandler:
@@ -71,28 +95,22 @@ class LazyTensorLeafHandler:
     own.memory.deepcopy_host_arrays = False
     self._numpy = _stock.NumpyLeafHandler(context=own)
 
-  def materialize(self, name: str, leaf: Any) -> np.ndarray:
-    """Produces the numbers of `leaf`; raises ValueError when they are not what its shape and dtype promise."""
-    shape, dtype = _check_declaration(name, leaf)
-    array = np.asarray(leaf)
-    if array.shape != shape:
-      raise ValueError(f"saving lazy tensor {name!r}: __array__ returned shape {array.shape}, expected {shape}")
-    return array.astype(dtype, copy=False) if self.casts_to_declared_dtype else array
-
   async def serialize(self, params: Sequence[Any], serialization_context: Any) -> Awaitable[None]:
     """Checks all leaves now; the returned awaitable writes them, one after the other."""
+    checked = []
     for param in params:
-      _check_declaration(param.name, param.value)
-    return self._write(list(params), serialization_context)
+      leaf = param.value if isinstance(param.value, DeclaredLeaf) else DeclaredLeaf(param.name, param.value)
+      checked.append(dataclasses.replace(param, value=leaf))
+    return self._write(checked, serialization_context)
 
   async def _write(self, params: list[Any], serialization_context: Any) -> None:
     await serialization_context.parent_dir.await_creation()
     while params:
       param = params.pop(0)
-      array = self.materialize(param.name, param.value)
+      array = np.asarray(param.value, param.value.dtype if self.casts_to_declared_dtype else None)
       committed = await self._numpy.serialize([dataclasses.replace(param, value=array)], serialization_context)
       await committed
-      # The names would keep this leaf alive while the next one is being materialized.
+      # These names would keep the leaf alive while the next one is being materialized.
       del array, committed, param
 
   async def deserialize(self, params: Sequence[Any], deserialization_context: Any) -> Awaitable[Sequence[np.ndarray]]:

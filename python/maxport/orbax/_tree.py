@@ -9,7 +9,11 @@ import jax
 from orbax.checkpoint import v1 as ocp
 
 from maxport.orbax import _stock
-from maxport.orbax._leaf import LazyTensor, LazyTensorLeafHandler
+from maxport.orbax._leaf import DeclaredLeaf, LazyTensor, LazyTensorLeafHandler
+
+
+def _dotted(path: tuple) -> str:
+  return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 class LazyTensorPyTreeHandler(ocp.CheckpointableHandler):
@@ -29,7 +33,7 @@ class LazyTensorPyTreeHandler(ocp.CheckpointableHandler):
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
       leaf_type = leaf if isinstance(leaf, type) else type(leaf)
       if not _stock.is_placeholder(leaf) and not known(leaf_type):
-        unknown.append(f"{jax.tree_util.keystr(path)} ({leaf_type.__module__}.{leaf_type.__qualname__})")
+        unknown.append(f"{_dotted(path)} ({leaf_type.__module__}.{leaf_type.__qualname__})")
     return unknown
 
   def _require(self, doing: str, unknown: list[str]) -> None:
@@ -41,7 +45,10 @@ class LazyTensorPyTreeHandler(ocp.CheckpointableHandler):
 
   async def save(self, directory: Any, checkpointable: Any) -> Awaitable[None]:
     self._require(f"saving {directory.path.name!r}", self._unknown_leaves(checkpointable, self._leaves.is_handleable))
-    return await self._handler.save(directory, checkpointable)
+    # All checks come first: once Orbax has begun, an error leaves its threads waiting for a directory for minutes.
+    declared = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: DeclaredLeaf(_dotted(path), leaf) if isinstance(leaf, LazyTensor) else leaf, checkpointable)
+    return await self._handler.save(directory, declared)
 
   async def load(self, directory: Any, abstract_checkpointable: Any = None) -> Awaitable[Any]:
     unknown = self._unknown_leaves(abstract_checkpointable, self._leaves.is_abstract_handleable)
