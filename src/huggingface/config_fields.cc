@@ -116,6 +116,12 @@ Names other_spellings(std::string_view role) {
   return {};
 }
 
+bool spellings_must_agree(std::string_view role) {
+  for (const IntegerField& field : kIntegers)
+    if (field.role == role) return true;
+  return false;
+}
+
 std::optional<double> class_default(std::string_view model_type, std::string_view role) {
   for (const Default& row : kDefaults)
     if (row.model_type == model_type && row.role == role) return row.value;

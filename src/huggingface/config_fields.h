@@ -14,7 +14,7 @@ inline constexpr int64_t kMaxLayers = 10'000;
 
 struct IntegerField {
   std::string_view role;                         ///< also the first spelling
-  std::span<const std::string_view> spellings;   ///< of later preference; all present ones must agree
+  std::span<const std::string_view> spellings;   ///< of later preference; those present must agree
   int64_t least;
   int64_t most;
 };
@@ -24,6 +24,9 @@ std::span<const IntegerField> integer_fields();
 
 /// Spellings to try for a role; a name that is not in any table has one, itself.
 std::span<const std::string_view> other_spellings(std::string_view role);
+
+/// True when two spellings with different values are a contradiction; otherwise the first one counts.
+bool spellings_must_agree(std::string_view role);
 
 /// The value that transformers gives a field which a published config of this `model_type` may leave out; nothing when
 /// the field has to be there. Never holds tie_word_embeddings, whose default differs between releases.

@@ -8,10 +8,21 @@
 namespace maxport::huggingface {
 namespace {
 
-// Deepest first: a thinker holds its own text_config.
 constexpr std::array<std::string_view, 2> kDecoderSections = {"thinker_config.text_config", "text_config"};
 
-/// The object at a dotted path, or null when any step is absent or no object.
+std::string shown(const Json& value) {
+  std::string text = value.dump(-1, ' ', true);
+  if (text.size() > 80) text = text.substr(0, 77) + "...";
+  return text;
+}
+
+/// A nested object that only repeats a field or two does not describe the decoder.
+bool describes_decoder(const Json& object) {
+  return object.contains("hidden_size") || object.contains("num_hidden_layers");
+}
+
+}  // namespace
+
 const Json* object_at(const Json& root, std::string_view dotted_path) {
   const Json* at = &root;
   while (!dotted_path.empty()) {
@@ -24,14 +35,6 @@ const Json* object_at(const Json& root, std::string_view dotted_path) {
   return at;
 }
 
-std::string shown(const Json& value) {
-  std::string text = value.dump(-1, ' ', true);
-  if (text.size() > 80) text = text.substr(0, 77) + "...";
-  return text;
-}
-
-}  // namespace
-
 Result<ConfigRoles> ConfigRoles::create(Json config, std::string what) {
   if (!config.is_object())
     return fail(ErrorKind::kCorruptData, "{}: is {}, expected an object", what, json_kind(config));
@@ -40,13 +43,14 @@ Result<ConfigRoles> ConfigRoles::create(Json config, std::string what) {
   roles.section_ = roles.document_.get();
   roles.what_ = std::move(what);
   for (std::string_view path : kDecoderSections) {
-    if (const Json* nested = object_at(*roles.document_, path)) {
+    if (const Json* nested = object_at(*roles.document_, path); nested != nullptr && describes_decoder(*nested)) {
       roles.section_ = nested;
       roles.section_path_ = path;
       break;
     }
   }
   MAXPORT_RETURN_IF_ERROR(roles.check_fields());
+  MAXPORT_RETURN_IF_ERROR(roles.stated_tie());
   return roles;
 }
 
@@ -71,7 +75,8 @@ Result<> ConfigRoles::check_fields() const {
   MAXPORT_ASSIGN_OR_RETURN(const auto heads, optional_integer("num_attention_heads"));
   MAXPORT_ASSIGN_OR_RETURN(const auto groups, optional_integer("num_key_value_heads"));
   if (heads && groups && *heads % *groups != 0)
-    return fail(ErrorKind::kCorruptData, "{}: {} query heads cannot share {} key/value heads", what_, *heads, *groups);
+    return fail(ErrorKind::kInvalidArgument, "{}: {} is {}, which is not a multiple of {}, {}", what_,
+                source_of("num_attention_heads"), *heads, source_of("num_key_value_heads"), *groups);
   return {};
 }
 
@@ -91,8 +96,8 @@ Result<ConfigRoles::Found> ConfigRoles::find(std::string_view role) const {
     if (found.value == nullptr) {
       found.value = &*at;
       found.source = path_of(spelling);
-    } else if (*found.value != *at && !at->is_string()) {
-      return fail(ErrorKind::kCorruptData, "{}: {} is {} but {} is {}; they mean the same, correct one of them", what_,
+    } else if (*found.value != *at && spellings_must_agree(role)) {
+      return fail(ErrorKind::kInvalidArgument, "{}: {} is {} but {} is {}; they mean the same, correct one of them", what_,
                   found.source, shown(*found.value), path_of(spelling), shown(*at));
     }
     return {};
@@ -269,6 +274,10 @@ Result<std::vector<std::string>> ConfigRoles::layer_types() const {
     return fail(ErrorKind::kCorruptData, "{}: {} has {} entries, but {} is {}", what_, path_of("layer_types"),
                 types.size(), source_of("num_hidden_layers"), *layers);
   return types;
+}
+
+Result<Rope> ConfigRoles::rope(std::string_view layer_type) const {
+  return resolve_rope({*section_, section_path_, section_model_type(), std::string(layer_type), what_});
 }
 
 std::string ConfigRoles::source_of(std::string_view role) const {

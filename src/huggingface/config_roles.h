@@ -15,18 +15,9 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "huggingface/rope.h"
 
 namespace maxport::huggingface {
-
-/// Rotary embedding settings of one kind of layer.
-struct Rope {
-  double theta = 0;
-  std::string theta_source;            ///< e.g. "text_config.rope_parameters.rope_theta"
-  std::string type = "default";        ///< "default", "linear", "llama3", "yarn", "proportional", ...
-  Json parameters = Json::object();    ///< what the type needs besides theta: factor, low_freq_factor, ...
-  std::string parameters_source;       ///< empty when there are none
-  std::optional<double> partial_rotary_factor;
-};
 
 /// Whether output head and embedding are one weight, and how that was decided.
 struct TiedHead {
@@ -41,10 +32,14 @@ struct Quantization {
   Json config;
 };
 
+/// The object at a dotted path ("" for the root), or null when any step is absent or no object.
+const Json* object_at(const Json& root, std::string_view dotted_path);
+
 class ConfigRoles {
  public:
   /// Checks kinds and ranges of the known fields at once, so that a hostile number stops here. `what` names the
-  /// document in messages. Fails with kCorruptData, or kResourceLimit above a documented cap.
+  /// document in messages. Fails with kCorruptData, kInvalidArgument for fields that contradict each other, or
+  /// kResourceLimit above a documented cap.
   static Result<ConfigRoles> create(Json config, std::string what);
 
   const Json& root() const { return *document_; }
@@ -114,7 +109,7 @@ class ConfigRoles {
   Result<Found> find(std::string_view role) const;
   Result<std::optional<int64_t>> derived_integer(std::string_view role) const;
   std::string path_of(std::string_view key) const;
-  Result<double> positive(const Json& value, const std::string& source) const;
+  Result<std::optional<TiedHead>> stated_tie() const;
 
   std::shared_ptr<const Json> document_;
   const Json* section_ = nullptr;  // inside *document_

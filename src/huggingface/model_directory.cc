@@ -148,7 +148,7 @@ std::unexpected<Error> ModelDirectory::no_weights() const {
   const std::vector<std::string> candidates = weight_files();
   if (!candidates.empty())
     return fail(ErrorKind::kNotFound, "{}: neither {} nor {}.index.json is there, only {}; looks like an incomplete "
-                "download (--ignore-index takes all of them as one model)", printable(folder_), single, single,
+                "download (--ignore_index takes all of them as one model)", printable(folder_), single, single,
                 listed(candidates));
   for (const DirectoryEntry& entry : entries_) {
     if (entry.name.starts_with("consolidated") && entry.name.ends_with(kSuffix))
@@ -206,9 +206,9 @@ Result<> ModelDirectory::check_present(const Index& index, std::string_view inde
     if (name != stray && !name.starts_with("adapter_") && !holds(index.files, name))
       unlisted.push_back(name);
   if (!unlisted.empty())
-    return fail(ErrorKind::kCorruptData,
-                "{}: {} is stale: it lists {}, not there, and does not list {}; --rebuild-index writes a new one from "
-                "the files, --ignore-index takes all of them", printable(folder_), index_name, listed(missing),
+    return fail(ErrorKind::kNotFound,
+                "{}: {} is stale: it lists {}, not there, and does not list {}; --rebuild_index writes a new one from "
+                "the files, --ignore_index takes all of them", printable(folder_), index_name, listed(missing),
                 listed(unlisted));
   return fail(ErrorKind::kNotFound, "{}: {} of {} weight files are missing: {}; looks like an incomplete download, repeat "
               "it", printable(folder_), missing.size(), index.files.size(), listed(missing));
@@ -229,7 +229,7 @@ void ModelDirectory::collect_indexed(const Index& index) {
       elsewhere.emplace(tensor.name, shard.name);
       if (listed_in == index.weight_map.end())
         disputed_.emplace(tensor.name, fmt::format("tensor {} is in {}, but the index does not list it; "
-                                                   "--rebuild-index takes it in",
+                                                   "--rebuild_index takes it in",
                                                    quoted_name(tensor.name), printable(shard.name)));
       else
         warn(fmt::format("tensor {} is also in {}; the index says {}, which is used",
@@ -240,11 +240,11 @@ void ModelDirectory::collect_indexed(const Index& index) {
   for (const auto& [name, file] : index.weight_map) {
     if (tensors_.contains(name)) continue;
     const auto other = elsewhere.find(name);
-    disputed_.emplace(name, fmt::format("tensor {} is listed in index for {}, absent in shard {}{}", quoted_name(name),
+    disputed_.emplace(name, fmt::format("tensor {} is listed in the index for {}, absent in shard {}{}", quoted_name(name),
                                         printable(file), printable(file),
                                         other == elsewhere.end()
                                             ? std::string("; download that file again, or the index is wrong")
-                                            : fmt::format(" but present in {}; the index is stale, --rebuild-index "
+                                            : fmt::format(" but present in {}; the index is stale, --rebuild_index "
                                                           "writes a new one", printable(other->second))));
   }
   for (const auto& [name, problem] : disputed_) warn(problem);
