@@ -35,9 +35,9 @@ enum class OptionValue {
 struct ProgramOption {
   std::string_view name;
   OptionValue value = OptionValue::kNone;
-  std::string_view value_name;  ///< for the help, e.g. "SIZE"
-  std::string_view help;
-  bool repeatable = false;      ///< otherwise of two the later counts
+  std::string_view value_name = {};  ///< for the help, e.g. "SIZE"
+  std::string_view help = {};
+  bool repeatable = false;           ///< otherwise of two the later counts
 };
 
 struct ConversionArguments {

@@ -105,6 +105,7 @@ constexpr Field kFields[] = {
     {Part::kText, "tie_word_embeddings", true},
     {Part::kText, "rms_norm_eps", false},
     {Part::kText, "num_experts_per_tok", false},
+    {Part::kText, "max_position_embeddings", false},
     {Part::kText, "norm_topk_prob", false},
     {Part::kText, "routed_scaling_factor", false},
     {Part::kText, "query_pre_attn_scalar", false},
@@ -178,6 +179,7 @@ class Comparison {
 
   Result<std::vector<ConfigMismatch>> run() {
     compare_types();
+    compare_quantization();
     for (const Field& field : kFields) MAXPORT_RETURN_IF_ERROR(compare(field));
     for (std::string_view type : {"full_attention", "sliding_attention"}) MAXPORT_RETURN_IF_ERROR(compare_rope(type));
     return std::move(mismatches_);
@@ -188,6 +190,17 @@ class Comparison {
     const std::string here = decoder_type(config_), there = decoder_type(catalog_);
     if (!here.empty() && !there.empty() && here != there)
       add(config_, "model_type", Json(here).dump(), Json(there).dump(), true);
+  }
+
+  /// By the stated method alone: whether it can be converted is decided elsewhere.
+  void compare_quantization() {
+    const auto method = [](const ConfigRoles& config) {
+      const Json& root = config.root();
+      const auto found = root.find("quantization_config");
+      return found != root.end() && found->is_object() ? found->value("quant_method", Json("unnamed")) : Json("none");
+    };
+    if (method(config_) != method(catalog_))
+      add(config_, "quantization_config.quant_method", method(config_).dump(), method(catalog_).dump(), false);
   }
 
   Result<> compare(const Field& field) {

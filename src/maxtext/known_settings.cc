@@ -98,6 +98,7 @@ std::optional<Json> as_list(const Json& value) {
   if (value.is_array()) return value;
   if (!value.is_string()) return std::nullopt;
   const auto& text = value.get_ref<const std::string&>();
+  if (text.empty()) return Json::array();
   if (text.starts_with('(') && text.ends_with(')')) {
     auto list = parse_yaml_value("[" + text.substr(1, text.size() - 2) + "]", "");
     if (list) return *std::move(list);

@@ -67,6 +67,8 @@ def collect(model, prefix, base, out):
       continue
     what, nullable, choices = kind(field.annotation)
     default = plain(base[name] if name in base else field.get_default(call_default_factory=True))
+    if what == "list" and default == "":
+      default = []
     entry = {"type": what}
     if nullable or default is None:
       entry["null"] = True
