@@ -9,9 +9,15 @@ namespace {
 using Names = std::array<std::string_view, 1>;
 
 constexpr Names kLlama{"llama"};
+constexpr Names kDeepSeek2{"deepseek_v2"};
+constexpr Names kDeepSeek3{"deepseek_v3"};
+constexpr Names kDeepSeek32{"deepseek_v32"};
 
 constexpr std::array kFamilies{
     Family{"llama", "Llama 3.1", kLlama, true, {}, llama},
+    Family{"deepseek2", "DeepSeek V2", kDeepSeek2, true, {}, deepseek2},
+    Family{"deepseek3", "DeepSeek V3", kDeepSeek3, true, {}, deepseek3, true},
+    Family{"deepseek3.2", "DeepSeek V3.2", kDeepSeek32, true, {}, deepseek32, true},
 };
 
 }  // namespace
@@ -28,6 +34,9 @@ Result<ParameterMap> parameter_map(const Family& family, const ModelContext& con
   if (context.layout.scan_layers && !family.scanned)
     return fail(ErrorKind::kUnsupported, "{} with scan_layers=true: {}; convert with scan_layers=false", family.title,
                 family.why_not_scanned);
+  if (context.layout.mtp_num_layers > 0 && !family.predicts_tokens_ahead)
+    return fail(ErrorKind::kUnsupported, "{} with mtp_num_layers={}: where its prediction layers go is not known; "
+                "convert with mtp_num_layers=0", family.title, context.layout.mtp_num_layers);
   return family.parameter_map(context);
 }
 

@@ -5,6 +5,9 @@
 
 namespace maxport::models {
 
+Result<ParameterMap> deepseek2(const ModelContext& context);
+Result<ParameterMap> deepseek3(const ModelContext& context);
+Result<ParameterMap> deepseek32(const ModelContext& context);
 Result<ParameterMap> llama(const ModelContext& context);
 
 }  // namespace maxport::models

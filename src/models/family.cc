@@ -7,7 +7,20 @@ Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_lis
                     Dimensions& dimensions) {
   for (const NamedSize& size : sizes) {
     MAXPORT_ASSIGN_OR_RETURN(const int64_t value, config.integer(size.role));
+    if (value < 1)
+      return fail(ErrorKind::kCorruptData, "{} is {}, expected at least 1", config.source_of(size.role), value);
     dimensions.set(std::string(size.index), value);
+  }
+  return {};
+}
+
+Result<> refuse_true(const huggingface::ConfigRoles& config, std::string_view model,
+                     std::initializer_list<std::string_view> roles) {
+  for (std::string_view role : roles) {
+    MAXPORT_ASSIGN_OR_RETURN(const bool stated, config.boolean_or(role, false));
+    if (stated)
+      return fail(ErrorKind::kUnsupported, "{} is true, but MaxText's {} layers have nothing of the kind",
+                  config.source_of(role), model);
   }
   return {};
 }
@@ -15,6 +28,13 @@ Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_lis
 LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::string huggingface) {
   const bool scanned = context.layout.scan_layers;
   return {scanned ? "decoder.layers" : "decoder.layers_{layer}", std::move(huggingface), 0, {{count, 1}}, scanned};
+}
+
+void add_equal(const ModelContext& context, ParameterMap& map, std::string kept, std::string dropped,
+               std::string reason) {
+  if (!context.source_has(dropped)) return;
+  map.ignore(dropped, reason);
+  map.equal.push_back({std::move(kept), std::move(dropped), std::move(reason)});
 }
 
 Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding,

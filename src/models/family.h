@@ -28,6 +28,8 @@ struct MaxTextLayout {
   bool use_multimodal = false;
   bool use_audio = true;  ///< counts only together with use_multimodal
   int64_t mtp_num_layers = 0;
+  /// weight_dtype=float8_e4m3fn: kernels stay float8 and their block scales are parameters of their own.
+  bool float8_weights = false;
   /// Rows of MaxText's vocabulary table; nothing means as many as the Hugging Face configuration says.
   std::optional<int64_t> vocab_size;
   HeadPolicy head = HeadPolicy::kAuto;
@@ -58,6 +60,7 @@ struct Family {
   bool scanned = true;                            ///< MaxText's model can be scanned
   std::string_view why_not_scanned = {};
   Result<ParameterMap> (*parameter_map)(const ModelContext& context);
+  bool predicts_tokens_ahead = false;  ///< takes mtp_num_layers > 0
 };
 
 /// Names for sizes that a configuration states: {"emb", "hidden_size"} sets the index emb to that role's value.
@@ -68,6 +71,10 @@ struct NamedSize {
 Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_list<NamedSize> sizes,
                     Dimensions& dimensions);
 
+/// kUnsupported when one of the yes-or-no roles is true, because MaxText's layers of `model` have nothing of the kind.
+Result<> refuse_true(const huggingface::ConfigRoles& config, std::string_view model,
+                     std::initializer_list<std::string_view> roles);
+
 /// The layers of a plain decoder: "decoder.layers" stacked, or "decoder.layers_{layer}" one by one.
 LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::string huggingface = "model.layers.{layer}");
 
@@ -75,6 +82,10 @@ LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::strin
 /// head of its own or tied to it.
 Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding, std::string head,
                                 Arithmetic embedding_arithmetic = {});
+
+/// A source tensor that repeats another: left out, provided it holds the same values. Nothing when the source has none.
+void add_equal(const ModelContext& context, ParameterMap& map, std::string kept, std::string dropped,
+               std::string reason);
 
 std::span<const Family> all_families();
 const Family* find_family(std::string_view name);

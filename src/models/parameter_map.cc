@@ -17,10 +17,23 @@ Arithmetic scale_query(int64_t head_dim) {
 
 Arithmetic shift_norm() { return {Arithmetic::Kind::kAdd, 1.0f, -1.0f, true, "norm shift"}; }
 
+Arithmetic scale_embedding(int64_t hidden) {
+  const auto root = static_cast<float>(std::sqrt(static_cast<double>(hidden)));
+  return multiply("embedding scale", root, 1.0f / root);
+}
+
 int64_t LayerGroup::layer_count() const {
   int64_t count = 1;
   for (const Loop& loop : loops) count *= loop.count;
   return count;
+}
+
+std::string LayerGroup::huggingface_name(std::string_view rest) const {
+  std::string name = fmt::format("{}.{}", huggingface, rest);
+  constexpr std::string_view kLayer = "{layer}";
+  if (const size_t at = name.find(kLayer); at != std::string::npos)
+    name.replace(at, kLayer.size(), std::to_string(first_layer));
+  return name;
 }
 
 Rule& ParameterMap::add(std::string maxtext, std::string huggingface, std::string pattern, Arithmetic arithmetic) {

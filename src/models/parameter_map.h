@@ -33,6 +33,8 @@ Arithmetic multiply(std::string name, float to_maxtext, float to_huggingface);
 Arithmetic scale_query(int64_t head_dim);
 /// RMSNorm weights stored as w in Hugging Face and as 1 + w, in float32, in MaxText (hooks.md 3.3).
 Arithmetic shift_norm();
+/// Embedding table times sqrt(hidden), a float32; back by the rounded reciprocal of that float32 (hooks.md 3.4).
+Arithmetic scale_embedding(int64_t hidden);
 
 /// A run of layers that MaxText stores together. Layer numbers are those of the Hugging Face names.
 ///
@@ -44,13 +46,16 @@ struct LayerGroup {
     int64_t count;
     int64_t stride;
   };
-  std::string maxtext;      ///< e.g. "decoder.layers"; unscanned with {layer} or {index} (position within the group)
+  std::string maxtext;      ///< e.g. "decoder.layers"; unscanned with {layer}, {index} or {number} (position within the
+                            ///< group, from 0 or from 1)
   std::string huggingface;  ///< e.g. "model.layers.{layer}"
   int64_t first_layer = 0;
   std::vector<Loop> loops;
   bool stacked = true;
 
   int64_t layer_count() const;
+  /// What `rest` is called in the first layer: asking for it tells how a source spells a name.
+  std::string huggingface_name(std::string_view rest) const;
 };
 
 /// What one Hugging Face tensor (or one per layer, expert, ...) gives to a parameter.

@@ -85,10 +85,10 @@ class SideParser {
     for (skip_space(); peek() != ')'; skip_space()) {
       if (at_ >= text_.size()) return malformed("')' is missing");
       MAXPORT_ASSIGN_OR_RETURN(const AxisForm factor, parse_item(depth + 1));
-      for (Term& term : product.terms) term.stride *= factor.extent;
-      product.offset = product.offset * factor.extent + factor.offset;
       const auto extent = checked_multiply(product.extent, factor.extent);
       if (!extent) return fail(ErrorKind::kResourceLimit, "an axis of \"{}\" has more than 2^63 positions", text_);
+      for (Term& term : product.terms) term.stride *= factor.extent;
+      product.offset = product.offset * factor.extent + factor.offset;
       product.extent = *extent;
       product.terms.insert(product.terms.end(), factor.terms.begin(), factor.terms.end());
     }

@@ -180,6 +180,7 @@ class Builder {
     leaf.path = fill_in(context.rule.maxtext, [&](std::string_view name) {
       if (name == "layer") return std::to_string(layer);
       if (name == "index") return std::to_string(index);
+      if (name == "number") return std::to_string(index + 1);
       return fmt::format("{{{}}}", name);
     });
     leaf.shape = context.shape;
