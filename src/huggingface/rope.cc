@@ -135,7 +135,8 @@ class RopeResolver {
       return fail(ErrorKind::kInvalidArgument, "{}: {} has type \"{}\", but {} has type \"{}\"; correct one of them",
                   question_.what, rope_.parameters_source, printable(rope_.type), place.path, printable(type));
     if (rope_.type.empty()) rope_.type = type;
-    for (const auto& [key, value] : other_parameters(*place.object).items()) {
+    const Json rest = other_parameters(*place.object);
+    for (const auto& [key, value] : rest.items()) {
       const Json* other = member(&rope_.parameters, key);
       if (other != nullptr && *other != value)
         return fail(ErrorKind::kInvalidArgument, "{}: {}.{} is {}, but {}.{} is {}; correct one of them",
