@@ -70,6 +70,7 @@ class FaultyStorage final : public Storage {
   Result<> remove_all(const std::string& path) override;
   Result<> sync_directory(const std::string& path) override;
   Result<std::string> real_path(const std::string& path) override { return base_.real_path(path); }
+  Result<std::unique_ptr<FolderLock>> lock(const std::string& path) override { return base_.lock(path); }
   Result<std::optional<uint64_t>> free_bytes(const std::string& path) override;
 
  private:

@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -182,6 +183,15 @@ EntryKind kind_of_entry(DIR* folder, const dirent& entry) {
   return entry_kind(status.st_mode);
 }
 
+/// flock(2) on the folder itself: the kernel drops it with the descriptor.
+class LocalLock final : public FolderLock {
+ public:
+  explicit LocalLock(Descriptor folder) : folder_(std::move(folder)) {}
+
+ private:
+  Descriptor folder_;
+};
+
 class LocalStorage final : public Storage {
  public:
   Result<std::unique_ptr<ReadableFile>> open(const std::string& path) override {
@@ -273,6 +283,18 @@ class LocalStorage final : public Storage {
   }
 
   // The folder may not have been made yet; what counts is the file system it will be on.
+  Result<std::unique_ptr<FolderLock>> lock(const std::string& path) override {
+    Descriptor folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.value() < 0) return fail_with_errno("locking", path);
+    if (::flock(folder.value(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno == EWOULDBLOCK)
+        return fail(ErrorKind::kIo, "{} is being written by another process; wait for it, or choose another place",
+                    printable(path));
+      // Some network file systems have no locks.
+      if (errno != ENOLCK && errno != EOPNOTSUPP) return fail_with_errno("locking", path);
+    }
+    return std::make_unique<LocalLock>(std::move(folder));
+  }
   Result<std::optional<uint64_t>> free_bytes(const std::string& path) override {
     MAXPORT_RETURN_IF_ERROR(check_path("looking for free space at", path));
     struct statvfs status;

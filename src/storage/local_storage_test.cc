@@ -201,5 +201,17 @@ TEST(RenameByClaim, NeverReplacesAndLeavesNoClaimBehind) {
   EXPECT_EQ(*local_storage().kind(folder / "c"), std::nullopt);
 }
 
+TEST(LocalStorage, LocksAFolderForOneHolderAtATime) {
+  const TemporaryFolder folder;
+  auto first = local_storage().lock(folder / "");
+  ASSERT_TRUE(first) << first.error().message();
+  auto second = local_storage().lock(folder / "");
+  ASSERT_FALSE(second);
+  EXPECT_EQ(second.error().kind(), ErrorKind::kIo);
+  EXPECT_THAT(second.error().message(), testing::HasSubstr("another process"));
+  first->reset();
+  EXPECT_TRUE(local_storage().lock(folder / ""));
+}
+
 }  // namespace
 }  // namespace maxport
