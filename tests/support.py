@@ -57,6 +57,13 @@ def expected(family: str, tag: str) -> dict:
   return json.loads((GOLDENS / family / tag / "expected.json").read_text())
 
 
+def expected_back(family: str, tag: str, dtype: str) -> dict:
+  """The tensors that the reference's way back gives, by name."""
+  runs = json.loads((GOLDENS / family / tag / "expected_hf.json").read_text())["runs"]
+  run, = (r for r in runs if r["weight_dtype"] == dtype)
+  return run["tensors"]
+
+
 def golden_arguments(golden: dict, **replaced) -> list[str]:
   """The arguments of an expected.json; lazy=False, devices=1 and so on put others in their place."""
   arguments = [a for a in golden["args"] if not a.startswith(("--lazy_load_tensors=", "--simulated_cpu_devices_count="))]
