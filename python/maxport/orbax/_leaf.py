@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
+import ctypes
 import dataclasses
+import functools
 import math
 from collections.abc import Awaitable, Sequence
 from typing import Any
@@ -13,6 +15,13 @@ import numpy as np
 from orbax.checkpoint import v1 as ocp
 
 from maxport.orbax import _stock
+
+
+#: From this size on, what Orbax allocated for a leaf is worth returning to the system.
+_LARGE = 1 << 20
+
+#: glibc keeps the many small blocks in which an encoded leaf was buffered; left alone they add up to several leaves.
+_trim = functools.partial(getattr(ctypes.CDLL(None), "malloc_trim", lambda _: 0), 0)
 
 
 class LazyTensor(abc.ABC):
@@ -110,8 +119,11 @@ class LazyTensorLeafHandler:
       array = np.asarray(param.value, param.value.dtype if self.casts_to_declared_dtype else None)
       committed = await self._numpy.serialize([dataclasses.replace(param, value=array)], serialization_context)
       await committed
+      large = array.nbytes >= _LARGE
       # These names would keep the leaf alive while the next one is being materialized.
       del array, committed, param
+      if large:
+        _trim()
 
   async def deserialize(self, params: Sequence[Any], deserialization_context: Any) -> Awaitable[Sequence[np.ndarray]]:
     return await self._numpy.deserialize(params, deserialization_context)
