@@ -28,7 +28,7 @@ struct WriterOptions {
   std::string seed = {};
   /// Values up to this size are kept in the B+tree, as stock does with Zarr's metadata. At most 1 MiB.
   uint32_t max_inline_value_bytes = 1024;
-  /// A node holds no more than this when decoded, as stock estimates it; Orbax uses 100 MB.
+  /// A node holds no more than this when decoded, as stock estimates it; Orbax uses 100 MB. 0: no limit.
   uint32_t max_decoded_node_bytes = 100'000'000;
   std::optional<int> zstd_level = 0;  ///< of nodes and manifest; nothing: not compressed
 };

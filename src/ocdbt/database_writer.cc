@@ -224,8 +224,9 @@ class DatabaseSegment final : public Segment {
 };
 
 Result<std::unique_ptr<Segment>> DatabaseWriter::start_segment(uint64_t index) {
-  MAXPORT_RETURN_IF_ERROR(claim_index(index));
   const std::string name = file_name(options_.data_folder, fmt::format("segment/{}", index));
+  MAXPORT_RETURN_IF_ERROR(resolve_path("", name));
+  MAXPORT_RETURN_IF_ERROR(claim_index(index));
   return std::make_unique<DatabaseSegment>(storage_, root_, name, options_, *this, index);
 }
 

@@ -19,7 +19,7 @@ inline constexpr uint32_t kBtreeNodeMagic = 0x0cdb20de;
 inline constexpr uint32_t kVersionNodeMagic = 0x0cdb1234;
 
 /// No body grows beyond this when it is decompressed; stock limits nodes to 100 MB decoded.
-inline constexpr uint64_t kMaxBodyBytes = uint64_t{512} << 20;
+inline constexpr uint64_t kMaxBodyBytes = uint64_t{256} << 20;
 
 /// `zstd_level` nothing stores the body plainly.
 Result<Bytes> encode_frame(uint32_t magic, ByteSpan body, std::optional<int> zstd_level);

@@ -28,7 +28,7 @@ std::vector<size_t> cut_level(size_t count, const std::function<uint64_t(size_t)
     const uint64_t by_bytes = divide_up(left, std::max<uint64_t>(limits.max_bytes, 1));
     const uint64_t most = divide_up(count - start, limits.min_entries);
     const uint64_t nodes = std::max({std::min(by_bytes, most), divide_up(count - start, limits.max_entries), uint64_t{1}});
-    const uint64_t target = divide_up(left, nodes);
+    const uint64_t target = std::max<uint64_t>(divide_up(left, nodes), 1);
     uint64_t size = 0;
     size_t end = start;
     while (end < count && end - start < limits.max_entries) {
@@ -50,7 +50,7 @@ TreeBuilder::TreeBuilder(std::vector<DataFile> value_files, DataFile node_file, 
     : value_files_(std::move(value_files)),
       ranks_(value_files_.size()),
       node_file_(std::move(node_file)),
-      max_decoded_node_bytes_(max_decoded_node_bytes),
+      max_decoded_node_bytes_(max_decoded_node_bytes == 0 ? UINT64_MAX : max_decoded_node_bytes),
       zstd_level_(zstd_level),
       store_(std::move(store)) {
   std::vector<uint32_t> order(value_files_.size());

@@ -34,7 +34,8 @@ class TreeBuilder {
   /// Stores an encoded node and says at which offset of the node file.
   using Store = std::function<Result<uint64_t>(ByteSpan node)>;
 
-  /// `value_files` is what the entries' locations count in; `node_file` is where `store` puts nodes.
+  /// `value_files` is what the entries' locations count in; `node_file` is where `store` puts nodes. 0 for
+  /// `max_decoded_node_bytes` means no limit.
   TreeBuilder(std::vector<DataFile> value_files, DataFile node_file, uint64_t max_decoded_node_bytes,
               std::optional<int> zstd_level, Store store);
 
