@@ -8,12 +8,11 @@
 namespace maxport {
 namespace {
 
-/// A tile is read in pieces of whole cache lines of the source and written in whole lines of the target, through a
-/// buffer that stays in the first-level cache. So each line of either side is touched once, and row strides that are
-/// powers of two, usual for weights, do no harm.
-constexpr int64_t kTileRows = 64;
-constexpr int64_t kTileColumnBytes = 64;
-constexpr int64_t kMaxElementBytes = 16;
+/// A tile is read in pieces of whole cache lines of the source and written in long runs of whole lines of the target,
+/// through a buffer that stays in the first-level cache. So each line of either side is touched once, and row strides
+/// that are powers of two, usual for weights, do little harm.
+constexpr int64_t kSourceRun = 128, kTargetRun = 512, kMaxRows = 256;
+constexpr int64_t kTileBytes = kSourceRun * kMaxRows;
 
 /// Byte offsets of the members of a group of axes on one side, in order.
 class Offsets {
@@ -57,7 +56,8 @@ class Transposer {
         op_(op),
         source_bytes_(walk.source_bytes),
         target_bytes_(walk.target_bytes),
-        tile_columns_(kTileColumnBytes / std::max(source_bytes_, target_bytes_)),
+        tile_rows_(std::min(kMaxRows, kTargetRun / std::max(source_bytes_, target_bytes_))),
+        tile_columns_(kSourceRun / std::max(source_bytes_, target_bytes_)),
         plain_(op.is_plain_copy()),
         // The narrower type is the one to transpose.
         operate_first_(target_bytes_ <= source_bytes_),
@@ -67,8 +67,8 @@ class Transposer {
 
   void run(const std::byte* source, std::byte* target) {
     const Offsets row_offsets(axes_.rows, &Axis::source), column_offsets(axes_.columns, &Axis::target);
-    for (int64_t r = 0; r < axes_.row_count; r += kTileRows) {
-      row_count_ = std::min(kTileRows, axes_.row_count - r);
+    for (int64_t r = 0; r < axes_.row_count; r += tile_rows_) {
+      row_count_ = std::min(tile_rows_, axes_.row_count - r);
       row_offsets.fill(source, r, row_count_, rows_.data());
       for (int64_t c = 0; c < axes_.column_count; c += tile_columns_) {
         column_count_ = std::min(tile_columns_, axes_.column_count - c);
@@ -84,9 +84,9 @@ class Transposer {
       transpose(rows_.data(), offset, source_bytes_);
       scatter();
     } else if (operate_first_) {
-      std::array<const std::byte*, kTileRows> rows;
+      std::array<const std::byte*, kMaxRows> rows;
       for (int64_t r = 0; r < row_count_; ++r) {
-        std::byte* row = operated_.data() + r * kTileColumnBytes;
+        std::byte* row = operated_.data() + r * kSourceRun;
         operate_(op_, rows_[index(r)] + offset, row, index(column_count_));
         rows[index(r)] = row;
       }
@@ -95,17 +95,17 @@ class Transposer {
     } else {
       transpose(rows_.data(), offset, source_bytes_);
       for (int64_t c = 0; c < column_count_; ++c)
-        operate_(op_, stage_.data() + c * kTileRows * source_bytes_, columns_[index(c)], index(row_count_));
+        operate_(op_, stage_.data() + c * tile_rows_ * source_bytes_, columns_[index(c)], index(row_count_));
     }
   }
 
   void transpose(const std::byte* const* rows, int64_t offset, int64_t element_bytes) {
     transpose_({rows, index(row_count_), index(offset), index(column_count_), stage_.data(),
-                index(kTileRows * element_bytes)});
+                index(tile_rows_ * element_bytes)});
   }
 
   void scatter() {
-    scatter_(stage_.data(), index(kTileRows * target_bytes_), index(row_count_ * target_bytes_), columns_.data(),
+    scatter_(stage_.data(), index(tile_rows_ * target_bytes_), index(row_count_ * target_bytes_), columns_.data(),
              index(column_count_));
   }
 
@@ -113,47 +113,44 @@ class Transposer {
 
   const Transposition& axes_;
   const ElementOp& op_;
-  const int64_t source_bytes_, target_bytes_, tile_columns_;
+  const int64_t source_bytes_, target_bytes_, tile_rows_, tile_columns_;
   const bool plain_, operate_first_;
   const ElementKernel operate_;
   const TransposeKernel transpose_;
   const ScatterKernel scatter_;
 
   int64_t row_count_ = 0, column_count_ = 0;
-  std::array<const std::byte*, kTileRows> rows_;
-  std::array<std::byte*, kTileColumnBytes> columns_;
-  alignas(64) std::array<std::byte, kTileRows * kTileColumnBytes> stage_, operated_;
+  std::array<const std::byte*, kMaxRows> rows_;
+  std::array<std::byte*, kSourceRun> columns_;
+  alignas(64) std::array<std::byte, kTileBytes> stage_, operated_;
 };
 
 }  // namespace
 
 bool find_transposition(const Walk& walk, Transposition& out) {
   const AxisList& axes = walk.axes;
-  if (axes.size() < 2 || axes.back().target != walk.target_bytes || axes.back().source == walk.source_bytes)
-    return false;
-  const auto* column = std::ranges::find(axes, walk.source_bytes, &Axis::source);
-  if (column == axes.end()) return false;
-
-  // Rows: the chain of axes that is dense in the target, from the innermost outwards.
-  const Axis* rows_begin = axes.end();
-  while (rows_begin != axes.begin() && rows_begin - 1 != column &&
-         rows_begin[-1].target == out.row_count * walk.target_bytes)
-    out.row_count *= (--rows_begin)->extent;
-  for (const Axis* axis = rows_begin; axis != axes.end(); ++axis) out.rows.push_back(*axis);
-
-  // Columns: likewise in the source, among what is left; found innermost first.
   std::array<bool, kMaxRank> taken{};
-  for (const Axis* next = column; next != rows_begin;) {
-    taken[static_cast<size_t>(next - axes.begin())] = true;
-    out.columns.push_back(*next);
-    out.column_count *= next->extent;
-    next = std::find_if(axes.begin(), rows_begin, [&](const Axis& axis) {
-      return axis.source == out.column_count * walk.source_bytes && !taken[static_cast<size_t>(&axis - axes.begin())];
-    });
+  // Takes the axis whose stride on one side continues the group there, if there is one.
+  const auto extend = [&](AxisList& group, int64_t& count, int64_t Axis::* side, int64_t element_bytes) {
+    for (size_t k = 0; k < axes.size(); ++k) {
+      if (taken[k] || axes[k].*side != count * element_bytes) continue;
+      taken[k] = true;
+      group.push_back(axes[k]);
+      count *= axes[k].extent;
+      return true;
+    }
+    return false;
+  };
+  const auto extend_rows = [&] { return extend(out.rows, out.row_count, &Axis::target, walk.target_bytes); };
+  const auto extend_columns = [&] { return extend(out.columns, out.column_count, &Axis::source, walk.source_bytes); };
+  if (!extend_rows() || !extend_columns()) return false;
+  // An axis may continue both groups; the smaller one needs it more.
+  while (out.row_count < out.column_count ? extend_rows() || extend_columns() : extend_columns() || extend_rows()) {
   }
+  std::reverse(out.rows.begin(), out.rows.end());
   std::reverse(out.columns.begin(), out.columns.end());
-  for (const Axis* axis = axes.begin(); axis != rows_begin; ++axis)
-    if (!taken[static_cast<size_t>(axis - axes.begin())]) out.outer.push_back(*axis);
+  for (size_t k = 0; k < axes.size(); ++k)
+    if (!taken[k]) out.outer.push_back(axes[k]);
   return true;
 }
 

@@ -1,12 +1,16 @@
 #include "tensor/transpose_kernels.h"
 
+#include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "base/error.h"
 
 #undef HWY_DISABLED_TARGETS
-#define HWY_DISABLED_TARGETS HWY_SSSE3  // nothing has it that has not SSE4
+// Nothing has SSSE3 that has not SSE4; vectors without a size known to the compiler cannot form the blocks below.
+#define HWY_DISABLED_TARGETS (HWY_SSSE3 | HWY_SVE | HWY_SVE2 | HWY_SVE_256 | HWY_SVE2_128 | HWY_RVV)
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tensor/transpose_kernels.cc"
 #include <hwy/foreach_target.h>
@@ -45,124 +49,100 @@ void transpose_tile(const TransposeTile& tile) {
 
 #else
 
-// A block is as many rows as fit 16 bytes when they have become a column. Vectors longer than 16 bytes hold several
-// blocks side by side, and every step below works within 16 bytes.
-template <size_t kBytes>
-inline constexpr size_t kBlockRows = 16 / kBytes;
+using Bytes16 = hn::FixedTag<uint8_t, 16>;
+/// 32 bytes where there are such vectors: with longer ones the registers do not suffice.
+using Bytes32 = hn::CappedTag<uint8_t, 32>;
 
-using Block = hn::FixedTag<uint8_t, 16>;
-#if HWY_HAVE_SCALABLE
-using Wide = Block;
-#else
-using Wide = hn::ScalableTag<uint8_t>;
-#endif
+#define MAXPORT_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
 
-template <class D>
-using As16 = hn::Repartition<uint16_t, D>;
-template <class D>
-using As32 = hn::Repartition<uint32_t, D>;
-template <class D>
-using As64 = hn::Repartition<uint64_t, D>;
-
-/// Interleaves the elements of two rows in units of T: of each 16 bytes the lower eight into `a`, the upper into `b`.
-template <class T, class D>
-HWY_INLINE void interleave(D d, hn::Vec<D>& a, hn::Vec<D>& b) {
-  const hn::Repartition<T, D> units;
-  const auto x = hn::BitCast(units, a), y = hn::BitCast(units, b);
-  a = hn::BitCast(d, hn::InterleaveLower(units, x, y));
-  b = hn::BitCast(d, hn::InterleaveUpper(units, x, y));
+template <size_t kCount, class Body>
+HWY_INLINE void unrolled(Body body) {
+  [&]<size_t... i>(std::index_sequence<i...>) MAXPORT_INLINE_LAMBDA {
+    (body(std::integral_constant<size_t, i>()), ...);
+  }(std::make_index_sequence<kCount>());
 }
 
-/// Writes each 16 bytes of `v` to a place of its own, `stride` bytes apart.
-template <class D>
-HWY_INLINE void scatter_blocks(D d, hn::Vec<D> v, std::byte* out, size_t stride) {
-  if constexpr (std::is_same_v<D, Block>) {
-    hn::StoreU(v, d, reinterpret_cast<uint8_t*>(out));
-  } else {
-    const hn::Half<D> half;
-    scatter_blocks(half, hn::LowerHalf(half, v), out, stride);
-    scatter_blocks(half, hn::UpperHalf(half, v), out + hn::Lanes(half) / 16 * stride, stride);
-  }
+/// Of each 16 bytes of kCount rows of kCount elements T: element j of v[i] becomes element i of v[j]. One stage is a
+/// perfect shuffle of all elements; log2(kCount) of them transpose.
+template <class T, size_t kStages, size_t kCount, class D>
+HWY_INLINE void transpose_lanes(D d, hn::Vec<D> (&v)[kCount]) {
+  const hn::Repartition<T, D> elements;
+  hn::Vec<D> shuffled[kCount];
+  unrolled<kCount / 2>([&](auto i) MAXPORT_INLINE_LAMBDA {
+    const auto a = hn::BitCast(elements, v[i]), b = hn::BitCast(elements, v[i + kCount / 2]);
+    shuffled[2 * i] = hn::BitCast(d, hn::InterleaveLower(elements, a, b));
+    shuffled[2 * i + 1] = hn::BitCast(d, hn::InterleaveUpper(elements, a, b));
+  });
+  unrolled<kCount>([&](auto i) MAXPORT_INLINE_LAMBDA { v[i] = shuffled[i]; });
+  if constexpr (kStages > 1) transpose_lanes<T, kStages - 1>(d, v);
 }
 
-template <class D>
-HWY_INLINE hn::Vec<D> load_row(D d, const TransposeTile& tile, size_t row, size_t at) {
-  return hn::LoadU(d, reinterpret_cast<const uint8_t*>(tile.rows[row] + tile.offset + at));
-}
-
-/// Eight rows of 16-bit units to eight columns, in place: a becomes column 0 of each 16 bytes, and so on.
-template <class D>
-HWY_INLINE void transpose_8x8(D d, hn::Vec<D>& a, hn::Vec<D>& b, hn::Vec<D>& c, hn::Vec<D>& e, hn::Vec<D>& f,
-                              hn::Vec<D>& g, hn::Vec<D>& h, hn::Vec<D>& i) {
-  interleave<uint16_t>(d, a, b), interleave<uint16_t>(d, c, e);  // a: rows 01 columns 0-3, b: columns 4-7; c, e: rows 23
-  interleave<uint16_t>(d, f, g), interleave<uint16_t>(d, h, i);  // rows 45, 67
-  interleave<uint32_t>(d, a, c), interleave<uint32_t>(d, b, e);  // rows 0-3: a columns 01, c 23, b 45, e 67
-  interleave<uint32_t>(d, f, h), interleave<uint32_t>(d, g, i);  // rows 4-7
-  interleave<uint64_t>(d, a, f), interleave<uint64_t>(d, c, h);  // all rows: a column 0, f 1, c 2, h 3
-  interleave<uint64_t>(d, b, g), interleave<uint64_t>(d, e, i);  // b 4, g 5, e 6, i 7
-}
-
-/// The blocks of one vector's width at row `r` and byte `at` of the rows.
+/// The rows of a block are as many as fill a vector D when they have become a column (for bytes, half of it: there are
+/// not enough registers), the columns as many as one vector of a row holds.
 template <size_t kBytes, class D>
-HWY_INLINE void transpose_blocks(D d, const TransposeTile& tile, size_t r, size_t at) {
-  const size_t step = tile.out_stride, next = 16 / kBytes * step;
-  std::byte* out = tile.out + at / kBytes * step + r * kBytes;
-  const auto row = [&](size_t k) HWY_ATTR { return load_row(d, tile, r + k, at); };
-  const auto put = [&](size_t k, hn::Vec<D> v) HWY_ATTR { scatter_blocks(d, v, out + k * step, next); };
-  if constexpr (kBytes == 8) {
-    auto a = row(0), b = row(1);
-    interleave<uint64_t>(d, a, b);
-    put(0, a), put(1, b);
-  } else if constexpr (kBytes == 4) {
-    auto a = row(0), b = row(1), c = row(2), e = row(3);
-    interleave<uint32_t>(d, a, b), interleave<uint32_t>(d, c, e);
-    interleave<uint64_t>(d, a, c), interleave<uint64_t>(d, b, e);
-    put(0, a), put(1, c), put(2, b), put(3, e);
-  } else if constexpr (kBytes == 2) {
-    auto a = row(0), b = row(1), c = row(2), e = row(3), f = row(4), g = row(5), h = row(6), i = row(7);
-    transpose_8x8(d, a, b, c, e, f, g, h, i);
-    put(0, a), put(1, f), put(2, c), put(3, h), put(4, b), put(5, g), put(6, e), put(7, i);
-  } else {
-    // Pairs of rows make 16-bit units: the first vector of each pair has columns 0-7, the second 8-15.
-    auto a = row(0), b = row(2), c = row(4), e = row(6), f = row(8), g = row(10), h = row(12), i = row(14);
-    auto a2 = row(1), b2 = row(3), c2 = row(5), e2 = row(7), f2 = row(9), g2 = row(11), h2 = row(13), i2 = row(15);
-    interleave<uint8_t>(d, a, a2), interleave<uint8_t>(d, b, b2), interleave<uint8_t>(d, c, c2);
-    interleave<uint8_t>(d, e, e2), interleave<uint8_t>(d, f, f2), interleave<uint8_t>(d, g, g2);
-    interleave<uint8_t>(d, h, h2), interleave<uint8_t>(d, i, i2);
-    transpose_8x8(d, a, b, c, e, f, g, h, i);
-    put(0, a), put(1, f), put(2, c), put(3, h), put(4, b), put(5, g), put(6, e), put(7, i);
-    transpose_8x8(d, a2, b2, c2, e2, f2, g2, h2, i2);
-    put(8, a2), put(9, f2), put(10, c2), put(11, h2), put(12, b2), put(13, g2), put(14, e2), put(15, i2);
-  }
-}
+struct Block {
+  using Element = hwy::UnsignedFromSize<kBytes>;
+  static constexpr size_t kStep = 16 / kBytes;
+  static constexpr bool kTwoSteps = kBytes > 1 && hn::MaxLanes(D()) == 32;
+  static constexpr size_t kRows = kTwoSteps ? 2 * kStep : kStep;
 
-/// Full blocks of vectors D; the last ones overlap their neighbours, which writes the same bytes twice.
+  /// kStep rows from `row` on, transposed within each 16 bytes.
+  static HWY_INLINE void load(const TransposeTile& tile, size_t row, size_t at, hn::Vec<D> (&v)[kStep]) {
+    unrolled<kStep>([&](auto i) MAXPORT_INLINE_LAMBDA {
+      v[i] = hn::LoadU(D(), reinterpret_cast<const uint8_t*>(tile.rows[row + i] + tile.offset + at));
+    });
+    transpose_lanes<Element, std::bit_width(kStep) - 1>(D(), v);
+  }
+
+  static HWY_INLINE void move(const TransposeTile& tile, size_t row, size_t at) {
+    const D d;
+    uint8_t* out = reinterpret_cast<uint8_t*>(tile.out + at / kBytes * tile.out_stride + row * kBytes);
+    const size_t stride = tile.out_stride;
+    hn::Vec<D> v[kStep];
+    load(tile, row, at, v);
+    if constexpr (kTwoSteps) {
+      hn::Vec<D> next[kStep];
+      load(tile, row + kStep, at, next);
+      unrolled<kStep>([&](auto i) MAXPORT_INLINE_LAMBDA {
+        hn::StoreU(hn::ConcatLowerLower(d, next[i], v[i]), d, out + i * stride);
+        hn::StoreU(hn::ConcatUpperUpper(d, next[i], v[i]), d, out + (i + kStep) * stride);
+      });
+    } else if constexpr (hn::MaxLanes(D()) == 32) {
+      unrolled<kStep>([&](auto i) MAXPORT_INLINE_LAMBDA {
+        hn::StoreU(hn::LowerHalf(v[i]), Bytes16(), out + i * stride);
+        hn::StoreU(hn::UpperHalf(Bytes16(), v[i]), Bytes16(), out + (i + kStep) * stride);
+      });
+    } else {
+      unrolled<kStep>([&](auto i) MAXPORT_INLINE_LAMBDA { hn::StoreU(v[i], d, out + i * stride); });
+    }
+  }
+};
+
+/// Full blocks; the last of each direction overlaps its neighbour, which writes the same bytes twice.
 template <size_t kBytes, class D>
-void transpose_with(D d, const TransposeTile& tile) {
-  const size_t width = hn::Lanes(d), bytes = tile.columns * kBytes;
-  const size_t last_row = tile.row_count - kBlockRows<kBytes>, last_at = bytes - width;
-  for (size_t r = 0;; r = r + kBlockRows<kBytes> < last_row ? r + kBlockRows<kBytes> : last_row) {
-    for (size_t at = 0;; at = at + width < last_at ? at + width : last_at) {
-      transpose_blocks<kBytes>(d, tile, r, at);
+bool transpose_blocks(const TransposeTile& tile) {
+  constexpr size_t kRows = Block<kBytes, D>::kRows, kWidth = hn::MaxLanes(D());
+  const size_t bytes = tile.columns * kBytes;
+  if (tile.row_count < kRows || bytes < kWidth) return false;
+  const size_t last_row = tile.row_count - kRows, last_at = bytes - kWidth;
+  for (size_t row = 0;; row = std::min(row + kRows, last_row)) {
+    for (size_t at = 0;; at = std::min(at + kWidth, last_at)) {
+      Block<kBytes, D>::move(tile, row, at);
       if (at == last_at) break;
     }
-    if (r == last_row) break;
+    if (row == last_row) return true;
   }
 }
 
 template <size_t kBytes>
 void transpose_tile(const TransposeTile& tile) {
-  if constexpr (kBytes == 16) return transpose_elements<kBytes>(tile);
-  if constexpr (kBytes < 16) {
-    const size_t bytes = tile.columns * kBytes;
-    if (tile.row_count < kBlockRows<kBytes> || bytes < 16) return transpose_elements<kBytes>(tile);
-    if (bytes >= hn::Lanes(Wide())) return transpose_with<kBytes>(Wide(), tile);
-    transpose_with<kBytes>(Block(), tile);
-  }
+  if constexpr (kBytes < 16)
+    if (transpose_blocks<kBytes, Bytes32>(tile) || transpose_blocks<kBytes, Bytes16>(tile)) return;
+  transpose_elements<kBytes>(tile);
 }
 
 void scatter_runs(const std::byte* in, size_t in_stride, size_t run_bytes, std::byte* const* runs, size_t count) {
-  const Wide wide;
+  const hn::ScalableTag<uint8_t> wide;
   const size_t width = hn::Lanes(wide);
   if (run_bytes < width) {
     for (size_t i = 0; i < count; ++i) std::memcpy(runs[i], in + i * in_stride, run_bytes);
