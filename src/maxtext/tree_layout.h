@@ -1,13 +1,12 @@
 // Parameter trees as MaxText and its post-training tools write them, brought to one form.
 //
-//   Linen                params / params / decoder / layers / mlp / wi_0 / kernel
+//   Linen                params / {params, MoEBiasVar, ...} / decoder / layers / mlp / wi_0 / kernel
 //   one params level     params / decoder / ...
 //   NNX                  decoder / ... / kernel / value
 //   NNX under base       base / decoder / ... / kernel / value
-//   collections          params / {params, MoEBiasVar, Tid2EidVar} / ...
 //
-// The canonical name is the collection, '/', and the path joined by '.', with unscanned layers spelt as MaxText 0.2.5
-// asks for: "params/decoder.layers_0.mlp.wi_0.kernel". Pure functions of paths; nothing is read.
+// The canonical name is the collection, '/', and the path joined by '.', with layers of an unscanned tree spelt as MaxText
+// 0.2.5 asks for: "params/decoder.layers_0.mlp.wi_0.kernel". Pure functions of paths; nothing is read.
 #pragma once
 
 #include <optional>
@@ -25,6 +24,7 @@ using LeafPath = std::vector<std::string>;
 
 enum class TreeLayout { kLinen, kSingleParams, kNnx, kNnxUnderBase };
 
+/// "Linen", "Linen with one params level", "NNX", "NNX under base"
 std::string_view tree_layout_name(TreeLayout layout);
 
 struct CanonicalLeaf {
@@ -34,18 +34,27 @@ struct CanonicalLeaf {
 
 struct CanonicalTree {
   TreeLayout layout = TreeLayout::kLinen;
-  std::vector<CanonicalLeaf> parameters;  ///< sorted by name
-  std::vector<size_t> skipped;            ///< leaves that are no parameters (opt_state, step, random state, ...)
-  std::vector<std::string> skipped_roots; ///< what those are called, each once
-  std::vector<std::string> respelt;       ///< notes such as "layers/0 read as layers_0", each kind once
-  /// True: stacked layers. False: numbered layers. Nothing when no layer tells (or none is there).
+  /// Only Linen's own layout says which collection a leaf is in. Otherwise all names begin with "params/", also those of
+  /// leaves that MaxText's model keeps elsewhere (the router bias of deepseek3): compare what follows the '/'.
+  bool collections_known = true;
+  std::vector<CanonicalLeaf> parameters;   ///< sorted by name
+  std::vector<size_t> skipped;             ///< leaves that are no parameters, in the order given
+  std::vector<std::string> skipped_roots;  ///< what those are below, each once: "opt_state", "step", "rngs"
+  std::vector<std::string> notes;          ///< spellings that were changed, each kind once
+  /// True: layers are stacked. False: they are numbered. Nothing when there are none.
   std::optional<bool> scan_layers;
 };
 
-/// kUnsupported prints the top of the tree when it is none of the layouts; kCorruptData when two leaves get one name.
+/// kUnsupported, with the top of the tree in the message, when it is none of the layouts; kCorruptData when two leaves
+/// get one name.
 Result<CanonicalTree> canonical_tree(std::span<const LeafPath> leaves);
 
-/// The spelling that MaxText 0.2.5 asks for in the given layout: the path of a canonical name in a Linen tree.
+/// The path of a canonical name in a tree of Linen's layout, which is what MaxText's converter writes.
 LeafPath linen_path(std::string_view canonical_name);
+
+/// Checks the scan form of a tree against what else says it. `recorded` comes from the checkpoint's metadata, `asked` is
+/// the argument if it was given. Errors are kInvalidArgument and say who says what; without any source the answer is
+/// MaxText's default, true.
+Result<bool> resolve_scan_layers(std::optional<bool> in_tree, std::optional<bool> recorded, std::optional<bool> asked);
 
 }  // namespace maxport::maxtext
