@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tensor/pairs.h"
 #include "tensor/transpose.h"
 #include "tensor/walk.h"
 
@@ -35,16 +36,22 @@ StridedMove strided_move(int64_t element_bytes) {
   }
 }
 
-/// Any walk: the longest axis innermost, through small contiguous buffers if there is something to compute.
+/// Takes the axis for the innermost loop out of the list: the closest in the target that is long enough for a loop.
+Axis take_inner(AxisList& axes) {
+  constexpr int64_t kLongEnough = 16;
+  size_t inner = axes.size() - 1;
+  for (size_t k = axes.size(); k-- > 0 && axes[inner].extent < kLongEnough;)
+    if (axes[k].extent > axes[inner].extent) inner = k;
+  const Axis out = axes[inner];
+  std::rotate(axes.begin() + inner, axes.begin() + inner + 1, axes.end());
+  axes.pop_back();
+  return out;
+}
+
+/// Any walk; through small contiguous buffers if there is something to compute.
 void copy_elements(const Walk& walk, const ElementOp& op) {
   AxisList outer = walk.axes;
-  Axis inner{1, walk.source_bytes, walk.target_bytes};
-  if (!outer.empty()) {
-    Axis* longest = std::ranges::max_element(outer, {}, &Axis::extent);
-    inner = *longest;
-    std::rotate(longest, longest + 1, outer.end());
-    outer.pop_back();
-  }
+  const Axis inner = outer.empty() ? Axis{1, 0, 0} : take_inner(outer);
   if (op.is_plain_copy()) {
     const StridedMove move = strided_move(walk.source_bytes);
     return for_each_index(outer, walk.source, walk.target,
@@ -72,8 +79,11 @@ void strided_copy(const StridedWalk& walk, const ElementOp& op, const std::byte*
   const AxisList& axes = normal.axes;
   if (!axes.empty() && axes.back().source == normal.source_bytes && axes.back().target == normal.target_bytes)
     return copy_runs(normal, op);
-  if (Transposition transposition; find_transposition(normal, transposition))
-    return copy_transposed(transposition, normal, op);
+  // Below a vector's length in either direction, tiles only cost.
+  if (Transposition both; find_transposition(normal, both) && both.row_count * normal.target_bytes >= 16 &&
+                          both.column_count * normal.source_bytes >= 16)
+    return copy_transposed(both, normal, op);
+  if (op.is_plain_copy() && copy_pairs(normal)) return;
   copy_elements(normal, op);
 }
 

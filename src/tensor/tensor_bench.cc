@@ -84,7 +84,7 @@ void BM_transpose(benchmark::State& state, DType from, DType to) {
   walk_block(state, transposition(state.range(0), state.range(1)), ElementOp::convert(from, to));
 }
 void shapes(benchmark::internal::Benchmark* benchmark) {
-  for (auto [rows, columns] : {std::pair{128, 64}, {128, 4096}, {512, 4096}, {1024, 2048}, {4096, 64}, {4096, 512},
+  for (auto [rows, columns] : {std::pair{128, 64}, {128, 4096}, {512, 4096}, {1024, 2048}, {4096, 64}, {4096, 512}, {1024, 4096},
                                {4096, 4096}, {1000, 1100}, {151, 4093}})
     benchmark->Args({rows, columns});
 }

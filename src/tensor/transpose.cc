@@ -8,46 +8,65 @@
 namespace maxport {
 namespace {
 
-/// A tile is read in pieces of whole cache lines of the source and written in long runs of whole lines of the target,
-/// through a buffer that stays in the first-level cache. So each line of either side is touched once, and row strides
-/// that are powers of two, usual for weights, do little harm.
-constexpr int64_t kSourceRun = 128, kTargetRun = 512, kMaxRows = 256;
-constexpr int64_t kTileBytes = kSourceRun * kMaxRows;
+/// A tile is read in runs of several cache lines of the source and written in runs of several lines of the target, through
+/// a buffer that stays in the first-level cache. So each line of either side is touched once, and row strides that are
+/// powers of two, usual for weights, do little harm. All sizes are the best of a sweep with tensor_bench.
+constexpr int64_t kStageBytes = 32 << 10;
+constexpr int64_t kSourceRun = 256, kTargetRun = 512;
+constexpr int64_t kMinRun = 32, kMaxRows = 512, kMaxColumns = 128;
+/// Rows that are converted at once before they are transposed.
+constexpr int64_t kBandRows = 32;
+constexpr int64_t kCacheLine = 64, kPage = 4096;
 
-/// Byte offsets of the members of a group of axes on one side, in order.
-class Offsets {
- public:
-  Offsets(const AxisList& axes, int64_t Axis::* side) : axes_(axes), side_(side) {}
+struct TileShape {
+  int64_t rows, columns;
+};
 
-  /// out[i] = base + offset(first + i)
-  template <class Pointer>
-  void fill(Pointer base, int64_t first, int64_t count, Pointer* out) const {
-    if (axes_.size() == 1) {
-      const int64_t stride = axes_[0].*side_;
-      for (int64_t i = 0; i < count; ++i) out[i] = base + (first + i) * stride;
-      return;
-    }
-    std::array<int64_t, kMaxRank> index;
-    for (size_t k = axes_.size(); k-- > 0;) {
-      index[k] = first % axes_[k].extent;
-      first /= axes_[k].extent;
-      base += index[k] * (axes_[k].*side_);
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      out[i] = base;
-      for (size_t k = axes_.size(); k-- > 0;) {
-        base += axes_[k].*side_;
-        if (++index[k] < axes_[k].extent) break;
-        base -= axes_[k].*side_ * axes_[k].extent;
-        index[k] = 0;
-      }
+/// `element_bytes` is the size of what is transposed. Columns that lie whole pages apart in the target compete for the same
+/// lines of the cache, so then fewer and longer ones are better.
+TileShape tile_shape(const Transposition& axes, int64_t element_bytes) {
+  const bool competing = axes.columns.back().target % kPage == 0;
+  const int64_t source_run = competing ? kSourceRun / 2 : kSourceRun;
+  TileShape tile;
+  tile.columns = std::clamp(source_run / element_bytes, kMinRun, kMaxColumns);
+  tile.columns = std::min(tile.columns, axes.column_count);
+  tile.rows = std::clamp(kTargetRun / element_bytes, kMinRun, kMaxRows);
+  tile.rows = std::min(tile.rows, kStageBytes / (tile.columns * element_bytes));
+  return tile;
+}
+
+size_t size(int64_t value) { return static_cast<size_t>(value); }
+
+/// Addresses of the members of a group of axes on one side: out[i] = base + offset(first + i).
+template <class Pointer>
+void list_addresses(const AxisList& axes, int64_t Axis::* side, Pointer base, int64_t first, std::span<Pointer> out) {
+  if (axes.size() == 1) {
+    const int64_t stride = axes[0].*side;
+    base += first * stride;
+    for (size_t i = 0; i < out.size(); ++i) out[i] = base + static_cast<int64_t>(i) * stride;
+    return;
+  }
+  std::array<int64_t, kMaxRank> index;
+  for (size_t k = axes.size(); k-- > 0; first /= axes[k].extent) {
+    index[k] = first % axes[k].extent;
+    base += index[k] * (axes[k].*side);
+  }
+  for (Pointer& address : out) {
+    address = base;
+    for (size_t k = axes.size(); k-- > 0;) {
+      base += axes[k].*side;
+      if (++index[k] < axes[k].extent) break;
+      base -= axes[k].*side * axes[k].extent;
+      index[k] = 0;
     }
   }
+}
 
- private:
-  const AxisList& axes_;
-  int64_t Axis::* side_;
-};
+/// Length of the first tile along one direction: short enough for the next to begin at a cache line.
+int64_t first_length(const void* begin, int64_t element_bytes, int64_t tile_length, int64_t whole_length) {
+  if (whole_length <= tile_length) return whole_length;
+  return tile_length - static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin) % kCacheLine) / element_bytes;
+}
 
 class Transposer {
  public:
@@ -56,73 +75,80 @@ class Transposer {
         op_(op),
         source_bytes_(walk.source_bytes),
         target_bytes_(walk.target_bytes),
-        tile_rows_(std::min(kMaxRows, kTargetRun / std::max(source_bytes_, target_bytes_))),
-        tile_columns_(kSourceRun / std::max(source_bytes_, target_bytes_)),
+        staged_bytes_(std::min(source_bytes_, target_bytes_)),
+        tile_(tile_shape(axes, staged_bytes_)),
         plain_(op.is_plain_copy()),
-        // The narrower type is the one to transpose.
-        operate_first_(target_bytes_ <= source_bytes_),
         operate_(element_kernel(op)),
-        transpose_(transpose_kernel(static_cast<size_t>(operate_first_ ? target_bytes_ : source_bytes_))),
+        transpose_(transpose_kernel(size(staged_bytes_))),
         scatter_(scatter_kernel()) {}
 
   void run(const std::byte* source, std::byte* target) {
-    const Offsets row_offsets(axes_.rows, &Axis::source), column_offsets(axes_.columns, &Axis::target);
-    for (int64_t r = 0; r < axes_.row_count; r += tile_rows_) {
-      row_count_ = std::min(tile_rows_, axes_.row_count - r);
-      row_offsets.fill(source, r, row_count_, rows_.data());
-      for (int64_t c = 0; c < axes_.column_count; c += tile_columns_) {
-        column_count_ = std::min(tile_columns_, axes_.column_count - c);
-        column_offsets.fill(target + r * target_bytes_, c, column_count_, columns_.data());
+    const int64_t first_rows = first_length(target, target_bytes_, tile_.rows, axes_.row_count);
+    const int64_t first_columns = first_length(source, source_bytes_, tile_.columns, axes_.column_count);
+    row_count_ = first_rows;
+    for (int64_t r = 0; r < axes_.row_count; r += row_count_) {
+      if (r != 0) row_count_ = std::min(tile_.rows, axes_.row_count - r);
+      list_addresses(axes_.rows, &Axis::source, source, r, std::span(rows_).first(size(row_count_)));
+      column_count_ = first_columns;
+      for (int64_t c = 0; c < axes_.column_count; c += column_count_) {
+        if (c != 0) column_count_ = std::min(tile_.columns, axes_.column_count - c);
+        list_addresses(axes_.columns, &Axis::target, target + r * target_bytes_, c,
+                       std::span(columns_).first(size(column_count_)));
         move_tile(c * source_bytes_);
       }
     }
   }
 
  private:
+  /// Transposes the narrower of the two types.
   void move_tile(int64_t offset) {
-    if (plain_) {
-      transpose(rows_.data(), offset, source_bytes_);
+    if (source_bytes_ > target_bytes_) {
+      operate_and_transpose(offset);
       scatter();
-    } else if (operate_first_) {
-      std::array<const std::byte*, kMaxRows> rows;
-      for (int64_t r = 0; r < row_count_; ++r) {
-        std::byte* row = operated_.data() + r * kSourceRun;
-        operate_(op_, rows_[index(r)] + offset, row, index(column_count_));
-        rows[index(r)] = row;
+      return;
+    }
+    transpose(rows_.data(), row_count_, offset, stage_.data());
+    if (plain_) return scatter();
+    for (int64_t c = 0; c < column_count_; ++c)
+      operate_(op_, stage_.data() + c * tile_.rows * staged_bytes_, columns_[size(c)], size(row_count_));
+  }
+
+  void operate_and_transpose(int64_t offset) {
+    std::array<const std::byte*, kBandRows> band;
+    for (int64_t r = 0; r < row_count_; r += kBandRows) {
+      const int64_t count = std::min(kBandRows, row_count_ - r);
+      for (int64_t i = 0; i < count; ++i) {
+        std::byte* row = operated_.data() + i * tile_.columns * target_bytes_;
+        operate_(op_, rows_[size(r + i)] + offset, row, size(column_count_));
+        band[size(i)] = row;
       }
-      transpose(rows.data(), 0, target_bytes_);
-      scatter();
-    } else {
-      transpose(rows_.data(), offset, source_bytes_);
-      for (int64_t c = 0; c < column_count_; ++c)
-        operate_(op_, stage_.data() + c * tile_rows_ * source_bytes_, columns_[index(c)], index(row_count_));
+      transpose(band.data(), count, 0, stage_.data() + r * target_bytes_);
     }
   }
 
-  void transpose(const std::byte* const* rows, int64_t offset, int64_t element_bytes) {
-    transpose_({rows, index(row_count_), index(offset), index(column_count_), stage_.data(),
-                index(tile_rows_ * element_bytes)});
+  void transpose(const std::byte* const* rows, int64_t count, int64_t offset, std::byte* out) {
+    transpose_({rows, size(count), size(offset), size(column_count_), out, size(tile_.rows * staged_bytes_)});
   }
 
   void scatter() {
-    scatter_(stage_.data(), index(tile_rows_ * target_bytes_), index(row_count_ * target_bytes_), columns_.data(),
-             index(column_count_));
+    scatter_(stage_.data(), size(tile_.rows * target_bytes_), size(row_count_ * target_bytes_), columns_.data(),
+             size(column_count_));
   }
-
-  static size_t index(int64_t i) { return static_cast<size_t>(i); }
 
   const Transposition& axes_;
   const ElementOp& op_;
-  const int64_t source_bytes_, target_bytes_, tile_rows_, tile_columns_;
-  const bool plain_, operate_first_;
+  const int64_t source_bytes_, target_bytes_, staged_bytes_;
+  const TileShape tile_;
+  const bool plain_;
   const ElementKernel operate_;
   const TransposeKernel transpose_;
   const ScatterKernel scatter_;
 
   int64_t row_count_ = 0, column_count_ = 0;
   std::array<const std::byte*, kMaxRows> rows_;
-  std::array<std::byte*, kSourceRun> columns_;
-  alignas(64) std::array<std::byte, kTileBytes> stage_, operated_;
+  std::array<std::byte*, kMaxColumns> columns_;
+  alignas(kCacheLine) std::array<std::byte, kStageBytes> stage_;
+  alignas(kCacheLine) std::array<std::byte, kBandRows * kMaxColumns * sizeof(uint64_t)> operated_;
 };
 
 }  // namespace
