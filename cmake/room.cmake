@@ -4,6 +4,10 @@
 # benchmark program NAME_bench, one fuzz program a file in FUZZERS.
 function(maxport_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wshadow -Werror)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+    # GCC 12 at -O3 takes "x" + std::string for an overlapping copy.
+    target_compile_options(${target} PRIVATE -Wno-restrict)
+  endif()
   if(MAXPORT_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${MAXPORT_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${MAXPORT_SANITIZE})
@@ -15,6 +19,7 @@ function(maxport_room name)
   add_library(maxport_${name} STATIC ${ROOM_SOURCES})
   target_include_directories(maxport_${name} PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
   maxport_options(maxport_${name})
+  target_compile_definitions(maxport_${name} PRIVATE MAXPORT_VERSION="${PROJECT_VERSION}")
   foreach(used ${ROOM_USES})
     target_link_libraries(maxport_${name} PUBLIC maxport_${used})
   endforeach()
