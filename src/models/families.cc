@@ -1,6 +1,7 @@
 // The table of model families.
 #include "models/families.h"
 
+#include <algorithm>
 #include <array>
 
 namespace maxport::models {
@@ -12,12 +13,18 @@ constexpr Names kLlama{"llama"};
 constexpr Names kDeepSeek2{"deepseek_v2"};
 constexpr Names kDeepSeek3{"deepseek_v3"};
 constexpr Names kDeepSeek32{"deepseek_v32"};
+constexpr Names kDeepSeek4{"deepseek_v4"};
+constexpr Names kGemma4{"gemma4"};
 
 constexpr std::array kFamilies{
     Family{"llama", "Llama 3.1", kLlama, true, {}, llama},
     Family{"deepseek2", "DeepSeek V2", kDeepSeek2, true, {}, deepseek2},
     Family{"deepseek3", "DeepSeek V3", kDeepSeek3, true, {}, deepseek3, true},
     Family{"deepseek3.2", "DeepSeek V3.2", kDeepSeek32, true, {}, deepseek32, true},
+    Family{"deepseek4", "DeepSeek V4", kDeepSeek4, true, {}, deepseek4},
+    Family{"gemma4", "Gemma 4", kGemma4, true, {}, gemma4},
+    Family{"gemma4-small", "Gemma 4 E2B, E4B", kGemma4, false, "layers share keys and values, so they are not alike",
+           gemma4_small},
 };
 
 }  // namespace
@@ -28,6 +35,13 @@ const Family* find_family(std::string_view name) {
   for (const Family& family : kFamilies)
     if (family.name == name) return &family;
   return nullptr;
+}
+
+Result<const Family*> family_of(const huggingface::ConfigRoles& config) {
+  for (const std::string& type : {config.model_type(), config.section_model_type()})
+    for (const Family& family : kFamilies)
+      if (std::ranges::find(family.model_types, type) != family.model_types.end()) return &family;
+  return fail(ErrorKind::kUnsupported, "model_type \"{}\" is of no family that can be converted", printable(config.model_type()));
 }
 
 Result<ParameterMap> parameter_map(const Family& family, const ModelContext& context) {

@@ -8,6 +8,9 @@ namespace maxport::models {
 Result<ParameterMap> deepseek2(const ModelContext& context);
 Result<ParameterMap> deepseek3(const ModelContext& context);
 Result<ParameterMap> deepseek32(const ModelContext& context);
+Result<ParameterMap> deepseek4(const ModelContext& context);
+Result<ParameterMap> gemma4(const ModelContext& context);
+Result<ParameterMap> gemma4_small(const ModelContext& context);
 Result<ParameterMap> llama(const ModelContext& context);
 
 }  // namespace maxport::models

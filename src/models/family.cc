@@ -30,6 +30,34 @@ LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::strin
   return {scanned ? "decoder.layers" : "decoder.layers_{layer}", std::move(huggingface), 0, {{count, 1}}, scanned};
 }
 
+PeriodicLayers periodic_layers(const ModelContext& context, int64_t count, int64_t period, const std::string& blocks,
+                               const std::string& huggingface) {
+  const bool scanned = context.layout.scan_layers;
+  const auto name = [&](const std::string& stacked) { return scanned ? stacked : "decoder.layers_{layer}"; };
+  const int64_t whole = count / period, rest = count % period;
+  PeriodicLayers layers;
+  if (whole > 0) {
+    if (period > 1)
+      layers.local.push_back({name(blocks + ".local_layers"), huggingface, 0, {{whole, period}, {period - 1, 1}}, scanned});
+    layers.global.push_back({name(blocks + ".global_layer"), huggingface, period - 1, {{whole, period}}, scanned});
+  }
+  if (rest > 0)
+    layers.local.push_back({name("decoder.layers_remainder.local_layers"), huggingface, whole * period, {{rest, 1}}, scanned});
+  return layers;
+}
+
+Result<> check_layer_types(const huggingface::ConfigRoles& config, int64_t period, std::string_view local,
+                           std::string_view global) {
+  MAXPORT_ASSIGN_OR_RETURN(const auto types, config.layer_types());
+  for (size_t layer = 0; layer < types.size(); ++layer) {
+    const bool last = static_cast<int64_t>(layer + 1) % period == 0;
+    if (types[layer] != (last ? global : local))
+      return fail(ErrorKind::kUnsupported, "{}[{}] is \"{}\", but in MaxText's model every {}th layer is {} and the others "
+                  "are {}", config.source_of("layer_types"), layer, printable(types[layer]), period, global, local);
+  }
+  return {};
+}
+
 void add_equal(const ModelContext& context, ParameterMap& map, std::string kept, std::string dropped,
                std::string reason) {
   if (!context.source_has(dropped)) return;

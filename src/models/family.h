@@ -7,7 +7,9 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "huggingface/config_roles.h"
 #include "models/parameter_map.h"
@@ -77,6 +79,19 @@ Result<> refuse_true(const huggingface::ConfigRoles& config, std::string_view mo
 
 /// The layers of a plain decoder: "decoder.layers" stacked, or "decoder.layers_{layer}" one by one.
 LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::string huggingface = "model.layers.{layer}");
+
+/// Decoders whose attention repeats with a period: in each block of `period` layers all attend alike ("local") but the
+/// last ("global"). Scanned, MaxText stacks them as "<blocks>.local_layers" over (block, position) and
+/// "<blocks>.global_layer" over blocks; local layers after the last whole block go to "decoder.layers_remainder".
+struct PeriodicLayers {
+  std::vector<LayerGroup> local;
+  std::vector<LayerGroup> global;
+};
+PeriodicLayers periodic_layers(const ModelContext& context, int64_t count, int64_t period, const std::string& blocks,
+                               const std::string& huggingface);
+/// kUnsupported when "layer_types" lists another order than `period` - 1 times `local`, then `global`.
+Result<> check_layer_types(const huggingface::ConfigRoles& config, int64_t period, std::string_view local,
+                           std::string_view global);
 
 /// The token table "token_embedder.embedding", with MaxText's padding rows when its vocabulary is larger, and an output
 /// head of its own or tied to it.

@@ -99,6 +99,8 @@ class ParameterMap {
   int64_t param_scan_axis = 1;
   std::vector<Rule> rules;
   std::vector<IgnoreRule> ignored;
+  /// Source tensors that have no place and are not left out silently either: what the refusal explains.
+  std::vector<IgnoreRule> surplus;
   std::vector<EqualTensors> equal;
 
   /// A parameter outside the layers. `maxtext` is the path below "params", e.g. "decoder.decoder_norm.scale".

@@ -93,6 +93,13 @@ void explain_layers(const Plan& plan, const std::vector<SourceTensor>& source, s
       fault.text += fmt::format(" (config says {} layers, weights hold {})", planned, held);
 }
 
+std::string unused_text(const SourceTensor& tensor, const models::ParameterMap& map) {
+  std::string text = fmt::format("{} {} in the source has no place in MaxText", tensor.name, shape_text(tensor.shape));
+  for (const models::IgnoreRule& rule : map.surplus)
+    if (models::matches(rule.name_pattern, tensor.name)) return text + ": " + rule.reason;
+  return text;
+}
+
 }  // namespace
 
 std::string_view fault_name(FaultKind kind) {
@@ -142,9 +149,7 @@ Result<Account> check(const Plan& plan, const models::ParameterMap& map, const s
     if (const models::IgnoreRule* rule = map.find_ignored(tensor.name)) {
       account.ignored.push_back({tensor.name, rule->reason});
     } else {
-      account.faults.push_back(
-          {FaultKind::kUnused, tensor.name,
-           fmt::format("{} {} in the source has no place in MaxText", tensor.name, shape_text(tensor.shape))});
+      account.faults.push_back({FaultKind::kUnused, tensor.name, unused_text(tensor, map)});
     }
   }
   explain_layers(plan, source, account.faults);
