@@ -12,12 +12,24 @@ namespace maxport::models {
 void add_gated_mlp(ParameterMap& map, const LayerGroup& layers, const std::string& maxtext,
                    const std::string& huggingface, const std::string& width);
 
-/// Routed experts with gated MLPs: "<maxtext>.wi_0|wi_1|wo", experts first; sizes "expert", "emb", "expert_mlp".
-///
-/// Files hold one tensor an expert and projection ("<huggingface>.7.gate_proj.weight"), or all experts in one with gate
-/// and up joined ("<huggingface>.gate_up_proj" [experts, gate then up, emb], "<huggingface>.down_proj"). `fused` says
-/// which form published checkpoints have; the names in the source decide when there is one.
-void add_experts(const ModelContext& context, ParameterMap& map, const LayerGroup& layers, const std::string& maxtext,
-                 const std::string& huggingface, bool fused);
+/// LayerNorm: "<maxtext>.scale|bias" from "<huggingface>.weight|bias".
+void add_layer_norm(ParameterMap& map, const LayerGroup& layers, const std::string& maxtext,
+                    const std::string& huggingface, const std::string& size);
+
+/// A linear layer with bias: "<maxtext>.kernel|bias" from "<huggingface>.weight|bias".
+void add_linear(ParameterMap& map, const LayerGroup& layers, const std::string& maxtext, const std::string& huggingface,
+                const std::string& in, const std::string& out);
+
+/// How a file stores the projections of all experts of a layer.
+enum class ExpertTensors {
+  kSingle,      ///< one by one: "experts.7.gate_proj.weight" [mlp, emb], "up_proj", "down_proj" [emb, mlp]
+  kJoined,      ///< "experts.gate_up_proj" [experts, gate then up, emb], "experts.down_proj" [experts, emb, mlp]
+  kTransposed,  ///< the same with the last two axes swapped
+};
+
+/// Routed experts with gated MLPs: "<maxtext>.wi_0|wi_1|wo", experts first, from "<huggingface>.*"; sizes "expert",
+/// "emb", "expert_mlp". `published` is the form of published checkpoints; the source decides when there is one.
+Result<> add_experts(const ModelContext& context, ParameterMap& map, const LayerGroup& layers,
+                     const std::string& maxtext, const std::string& huggingface, ExpertTensors published);
 
 }  // namespace maxport::models

@@ -50,7 +50,7 @@ void add_attention(ParameterMap& map, const LayerGroup& layers, const Variant& v
   map.add(layers, "post_self_attention_layer_norm.scale", "post_attention_layernorm.weight", "emb -> emb");
 }
 
-void add_expert_mlp(const ModelContext& context, ParameterMap& map, const LayerGroup& layers, bool router_bias) {
+Result<> add_expert_mlp(const ModelContext& context, ParameterMap& map, const LayerGroup& layers, bool router_bias) {
   const std::string block = "DeepSeekMoeBlock_0.MoeBlock_0";
   map.add(layers, block + ".gate.kernel", "mlp.gate.weight", "expert emb -> emb expert");
   if (router_bias) {
@@ -58,8 +58,8 @@ void add_expert_mlp(const ModelContext& context, ParameterMap& map, const LayerG
     bias.collection = "MoEBiasVar";
     bias.stack_axis = 0;
   }
-  add_experts(context, map, layers, block, "mlp.experts", false);
   add_gated_mlp(map, layers, "DeepSeekMoeBlock_0.shared_experts", "mlp.shared_experts", "shared_mlp");
+  return add_experts(context, map, layers, block, "mlp.experts", ExpertTensors::kSingle);
 }
 
 /// The layers after the last one, each of which predicts one token further from the hidden state and the embedding of
@@ -84,7 +84,7 @@ Result<> add_prediction_layers(const ModelContext& context, ParameterMap& map, c
   LayerGroup layers = extra;
   layers.maxtext += ".mtp_{number}_transformer_layer";
   add_attention(map, layers, variant, low_rank_queries);
-  add_expert_mlp(context, map, layers, variant.router_bias);
+  MAXPORT_RETURN_IF_ERROR(add_expert_mlp(context, map, layers, variant.router_bias));
   for (int64_t layer = first; layer < first + wanted; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     add_equal(context, map, "model.embed_tokens.weight", prefix + "embed_tokens.weight", "the model has one embedding");
@@ -155,7 +155,7 @@ Result<ParameterMap> decoder(const ModelContext& context, const Variant& variant
   if (dense_count < layer_count) {
     const LayerGroup layers = run_of_layers(context, "moe_layers", dense_count, layer_count - dense_count);
     add_attention(map, layers, variant, low_rank_queries);
-    add_expert_mlp(context, map, layers, variant.router_bias);
+    MAXPORT_RETURN_IF_ERROR(add_expert_mlp(context, map, layers, variant.router_bias));
   }
   MAXPORT_RETURN_IF_ERROR(add_prediction_layers(context, map, variant, layer_count, low_rank_queries));
   map.ignore("model.layers.*.self_attn.rotary_emb.inv_freq", "rotary tables are computed, not stored");

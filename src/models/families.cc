@@ -15,6 +15,13 @@ constexpr Names kDeepSeek3{"deepseek_v3"};
 constexpr Names kDeepSeek32{"deepseek_v32"};
 constexpr Names kDeepSeek4{"deepseek_v4"};
 constexpr Names kGemma4{"gemma4"};
+constexpr Names kQwen3Next{"qwen3_next"};
+constexpr Names kQwen35{"qwen3_5_moe"};
+constexpr std::array<std::string_view, 2> kQwen3Vl{"qwen3_vl", "qwen3_vl_moe"};
+constexpr Names kQwen3Omni{"qwen3_omni_moe"};
+constexpr Names kWeaver{"weaver_omni"};
+
+constexpr std::string_view kDeepstack = "deepstack adds pictures to single layers, so they are not alike";
 
 constexpr std::array kFamilies{
     Family{"llama", "Llama 3.1", kLlama, true, {}, llama},
@@ -22,6 +29,11 @@ constexpr std::array kFamilies{
     Family{"deepseek3", "DeepSeek V3", kDeepSeek3, true, {}, deepseek3, true},
     Family{"deepseek3.2", "DeepSeek V3.2", kDeepSeek32, true, {}, deepseek32, true},
     Family{"deepseek4", "DeepSeek V4", kDeepSeek4, true, {}, deepseek4},
+    Family{"qwen3-next", "Qwen3-Next", kQwen3Next, true, {}, qwen3_next},
+    Family{"qwen3.5", "Qwen3.5", kQwen35, true, {}, qwen3_5},
+    Family{"qwen3-vl", "Qwen3-VL", kQwen3Vl, false, kDeepstack, qwen3_vl},
+    Family{"qwen3-omni", "Qwen3-Omni", kQwen3Omni, false, kDeepstack, qwen3_omni},
+    Family{"weaver", "Weaver", kWeaver, false, kDeepstack, weaver},
     Family{"gemma4", "Gemma 4", kGemma4, true, {}, gemma4},
     Family{"gemma4-small", "Gemma 4 E2B, E4B", kGemma4, false, "layers share keys and values, so they are not alike",
            gemma4_small},

@@ -12,5 +12,10 @@ Result<ParameterMap> deepseek4(const ModelContext& context);
 Result<ParameterMap> gemma4(const ModelContext& context);
 Result<ParameterMap> gemma4_small(const ModelContext& context);
 Result<ParameterMap> llama(const ModelContext& context);
+Result<ParameterMap> qwen3_5(const ModelContext& context);
+Result<ParameterMap> qwen3_next(const ModelContext& context);
+Result<ParameterMap> qwen3_omni(const ModelContext& context);
+Result<ParameterMap> qwen3_vl(const ModelContext& context);
+Result<ParameterMap> weaver(const ModelContext& context);
 
 }  // namespace maxport::models

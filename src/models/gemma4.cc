@@ -36,15 +36,15 @@ void add_norms_and_scalar(ParameterMap& map, const LayerGroup& layers) {
 }
 
 /// A dense MLP and routed experts side by side, each with norms around it.
-void add_expert_mlp(const ModelContext& context, ParameterMap& map, const LayerGroup& layers) {
+Result<> add_expert_mlp(const ModelContext& context, ParameterMap& map, const LayerGroup& layers) {
   map.add(layers, "mlp.pre_feedforward_layernorm_2.scale", "pre_feedforward_layernorm_2.weight", "emb -> emb");
   map.add(layers, "mlp.post_feedforward_layernorm_1.scale", "post_feedforward_layernorm_1.weight", "emb -> emb");
   map.add(layers, "mlp.post_feedforward_layernorm_2.scale", "post_feedforward_layernorm_2.weight", "emb -> emb");
   map.add(layers, "mlp.pre_forward_scale_2", "router.scale", "emb -> emb");
   map.add(layers, "mlp.moe_block.MoeBlock_0.gate.kernel", "router.proj.weight", "expert emb -> emb expert");
   map.add(layers, "mlp.moe_block.MoeBlock_0.per_expert_scale", "router.per_expert_scale", "expert -> expert");
-  add_experts(context, map, layers, "mlp.moe_block.MoeBlock_0", "experts", true);
   add_gated_mlp(map, layers, "mlp.moe_block.shared_experts", "mlp", "mlp");
+  return add_experts(context, map, layers, "mlp.moe_block.MoeBlock_0", "experts", ExpertTensors::kJoined);
 }
 
 void add_vision_layers(ParameterMap& map, const LayerGroup& layers) {
@@ -166,15 +166,17 @@ Result<ParameterMap> gemma4(const ModelContext& context) {
   MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, text + ".embed_tokens.weight", "lm_head.weight",
                                                  scale_embedding(emb)));
   map.add("decoder.decoder_norm.scale", text + ".norm.weight", "emb -> emb");
-  const auto add_layers = [&](const LayerGroup& layers, const std::string& kind, bool with_values) {
+  const auto add_layers = [&](const LayerGroup& layers, const std::string& kind, bool with_values) -> Result<> {
     add_norms_and_scalar(map, layers);
     add_attention(map, layers, kind, with_values);
-    if (experts) add_expert_mlp(context, map, layers);
-    else add_gated_mlp(map, layers, "mlp", "mlp", "mlp");
+    if (experts) return add_expert_mlp(context, map, layers);
+    add_gated_mlp(map, layers, "mlp", "mlp", "mlp");
+    return {};
   };
   const auto layers = periodic_layers(context, layer_count, kPeriod, "decoder.scanned_blocks", text + ".layers.{layer}");
-  for (const LayerGroup& local : layers.local) add_layers(local, "local", true);
-  for (const LayerGroup& global : layers.global) add_layers(global, "global", !keys_are_values);
+  for (const LayerGroup& local : layers.local) MAXPORT_RETURN_IF_ERROR(add_layers(local, "local", true));
+  for (const LayerGroup& global : layers.global)
+    MAXPORT_RETURN_IF_ERROR(add_layers(global, "global", !keys_are_values));
 
   if (context.layout.use_multimodal) MAXPORT_RETURN_IF_ERROR(add_vision(context, map));
   gemma4_ignore_towers(context, map);

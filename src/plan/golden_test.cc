@@ -158,6 +158,7 @@ Result<Plan> plan_for(const Json& golden, const std::string& variant) {
   layout.scan_layers = golden["scan_layers"].get<bool>();
   layout.use_multimodal = golden["use_multimodal"].get<bool>();
   layout.mtp_num_layers = variant == "mtp" ? 1 : 0;
+  layout.float8_weights = entry->settings.value("weight_dtype", "") == "float8_e4m3fn";
   if (entry->settings.contains("vocab_size")) layout.vocab_size = entry->settings["vocab_size"].get<int64_t>();
   const models::Family* family = models::find_family(entry->family);
   if (family == nullptr) return fail(ErrorKind::kUnsupported, "family {} is not there", entry->family);
