@@ -19,7 +19,7 @@ engine::SegmentResult segment(uint64_t index) {
 const Identity kIdentity = {{"plan", "1234"}, {"save_dtype", "bfloat16"}};
 
 TEST(Journal, GivesBackTheSegmentsOfAnEarlierRun) {
-  auto storage = memory_storage();
+  auto storage = std::make_unique<MemoryStorage>();
   {
     auto journal = Journal::create(*storage, "j", kIdentity, true);
     ASSERT_TRUE(journal) << journal.error().message();
@@ -38,7 +38,7 @@ TEST(Journal, GivesBackTheSegmentsOfAnEarlierRun) {
 }
 
 TEST(Journal, ForgetsALineThatACrashCut) {
-  auto storage = memory_storage();
+  auto storage = std::make_unique<MemoryStorage>();
   {
     auto journal = Journal::create(*storage, "j", kIdentity, true);
     ASSERT_TRUE((*journal)->append(segment(0)));
@@ -58,7 +58,7 @@ TEST(Journal, ForgetsALineThatACrashCut) {
 }
 
 TEST(Journal, SaysWhatDiffers) {
-  auto storage = memory_storage();
+  auto storage = std::make_unique<MemoryStorage>();
   ASSERT_TRUE(Journal::create(*storage, "j", kIdentity, true));
   Identity other = kIdentity;
   other["save_dtype"] = "float32";
@@ -70,7 +70,7 @@ TEST(Journal, SaysWhatDiffers) {
 }
 
 TEST(Journal, RefusesAJournalWithoutAnIdentity) {
-  auto storage = memory_storage();
+  auto storage = std::make_unique<MemoryStorage>();
   ASSERT_TRUE(storage->write_text("j", "nonsense\n"));
   EXPECT_EQ(Journal::resume(*storage, "j", kIdentity, true).error().kind(), ErrorKind::kCorruptData);
 }

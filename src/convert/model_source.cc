@@ -37,25 +37,20 @@ constexpr size_t kCompareBytes = size_t{1} << 20;
 Result<ModelIdentity> identify(const huggingface::ConfigRoles& config, const maxtext::Settings& settings) {
   ModelIdentity out;
   MAXPORT_RETURN_IF_ERROR(config.quantization());
-  MAXPORT_ASSIGN_OR_RETURN(std::string_view family, maxtext::family_of_config(config.root()));
-  bool same = false;
+  MAXPORT_ASSIGN_OR_RETURN(out.family, models::family_of(config));
+  bool same = true;
   if (settings.model_name()) {
     MAXPORT_ASSIGN_OR_RETURN(out.entry, maxtext::find_model(*settings.model_name()));
-    MAXPORT_ASSIGN_OR_RETURN(const bool override_config, settings.boolean("override_model_config"));
-    MAXPORT_RETURN_IF_ERROR(maxtext::check_dimensions(config.root(), *out.entry, override_config));
-    same = maxtext::compare_dimensions(config.root(), *out.entry).empty();
-    if (out.entry->family != family)
+    if (out.entry->family != out.family->name)
       return fail(ErrorKind::kInvalidArgument,
                   "model_name={} is of the family {}, but config.json describes {}; leave model_name out or name the right one",
-                  out.entry->name, out.entry->family, family);
+                  out.entry->name, out.entry->family, out.family->name);
+    MAXPORT_ASSIGN_OR_RETURN(const bool override_config, settings.boolean("override_model_config"));
+    MAXPORT_ASSIGN_OR_RETURN(out.mismatches, maxtext::check_model_name(config, *out.entry, override_config));
+    same = std::ranges::none_of(out.mismatches, &maxtext::ConfigMismatch::decides_shapes);
   } else {
-    MAXPORT_ASSIGN_OR_RETURN(auto found, maxtext::find_by_config(config.root()));
-    out.entry = found.value_or(nullptr);
-    same = out.entry != nullptr;
+    MAXPORT_ASSIGN_OR_RETURN(out.entry, maxtext::find_by_config(config));
   }
-  out.family = models::find_family(family);
-  if (out.family == nullptr)
-    return fail(ErrorKind::kUnsupported, "models of the family {} cannot be converted", family);
   MAXPORT_ASSIGN_OR_RETURN(out.layout, read_layout(settings, out.entry, same));
   return out;
 }

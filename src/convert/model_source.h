@@ -29,6 +29,7 @@ struct ModelIdentity {
   const models::Family* family = nullptr;
   const maxtext::CatalogEntry* entry = nullptr;  ///< null for a size without a name
   models::MaxTextLayout layout;
+  std::vector<maxtext::ConfigMismatch> mismatches;  ///< what config.json says otherwise than the model's name
 };
 
 /// Chooses family and layout: `model_name` if given (checked against the configuration unless override_model_config),

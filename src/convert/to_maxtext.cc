@@ -1,0 +1,253 @@
+#include "convert/to_maxtext.h"
+
+#include <algorithm>
+
+#include "base/digest.h"
+#include "convert/journal.h"
+#include "convert/leaf_tensor.h"
+#include "maxtext/sharding.h"
+
+namespace maxport::convert {
+namespace {
+
+std::string step_path(const ToMaxtextOptions& options) {
+  return join_path(options.base_output_directory, std::to_string(options.step));
+}
+
+std::string temporary_path(const ToMaxtextOptions& options) {
+  return step_path(options) + std::string(orbax::kTemporarySuffix);
+}
+
+std::string_view compression_name(zarr::Compression compression) {
+  switch (compression) {
+    case zarr::Compression::kNone: return "none";
+    case zarr::Compression::kBlosc: return "blosc";
+    case zarr::Compression::kZstd: return "zstd";
+  }
+  return "unknown";
+}
+
+orbax::TreePath leaf_path(const plan::Leaf& leaf) {
+  orbax::TreePath path{{"params"}, {leaf.collection}};
+  std::string_view rest = leaf.path;
+  while (!rest.empty()) {
+    const size_t dot = std::min(rest.find('.'), rest.size());
+    path.push_back({std::string(rest.substr(0, dot))});
+    rest.remove_prefix(std::min(dot + 1, rest.size()));
+  }
+  return path;
+}
+
+}  // namespace
+
+std::string leaf_digest(const engine::ChunkDigests& chunks) {
+  ByteWriter bytes;
+  for (uint64_t digest : chunks) bytes.write_le64(digest);
+  return xxh128_hex(bytes.bytes());
+}
+
+Result<std::unique_ptr<ToMaxtext>> ToMaxtext::prepare(Storage& storage, const ModelSource& source,
+                                                      ToMaxtextOptions options) {
+  if (!source.account().good()) return std::unexpected(plan::to_error(source.account()));
+  if (options.compression == zarr::Compression::kBlosc && !options.use_zarr3)
+    return fail(ErrorKind::kInvalidArgument, "compression blosc needs Zarr v3; with checkpoint_storage_use_zarr3=false use zstd or none");
+  std::unique_ptr<ToMaxtext> out(new ToMaxtext(storage, source, std::move(options)));
+  MAXPORT_RETURN_IF_ERROR(out->make_jobs());
+  return out;
+}
+
+Result<zarr::ArraySpec> ToMaxtext::spec_of(const engine::LeafReader& reader, const engine::ChunkGrid& grid) const {
+  return zarr::make_array_spec(options_.use_zarr3 ? zarr::Version::kV3 : zarr::Version::kV2, reader.dtype(),
+                               reader.shape(), grid.chunk_shape, options_.compression);
+}
+
+Result<> ToMaxtext::make_jobs() {
+  std::vector<engine::LeafJob> jobs;
+  const plan::Plan& plan = source_.plan();
+  for (const plan::Leaf& leaf : plan.leaves) {
+    const std::string name = leaf.checkpoint_name();
+    if (element_count(leaf.shape) == 0)
+      return fail(ErrorKind::kUnsupported, "{} would have shape {}; Orbax stores no arrays of size zero", name,
+                  shape_text(leaf.shape));
+    MAXPORT_ASSIGN_OR_RETURN(auto reader, engine::LeafReader::create(plan, leaf, source_, options_.save_dtype));
+    int64_t element_bytes = dtype_bytes(reader.dtype());
+    for (const plan::Link& link : plan.links_of(leaf).first(std::min<size_t>(leaf.link_count, 1)))
+      element_bytes = std::max(element_bytes, dtype_bytes(source_.dtype(link.tensor)));
+    const int axis = maxtext::shard_axis(leaf.shape, options_.devices).value_or(-1);
+    engine::ChunkGrid grid = engine::choose_grid(plan, leaf, element_bytes, axis, options_.devices);
+    MAXPORT_ASSIGN_OR_RETURN(zarr::ArraySpec spec, with_context(spec_of(reader, grid), name));
+    jobs.push_back({name, std::move(reader), std::move(grid), std::move(spec)});
+  }
+  pipeline_ = std::make_unique<engine::Pipeline>(std::move(jobs), orbax::CheckpointWriter::kFirstFreeSegment);
+  return {};
+}
+
+engine::PipelineOptions ToMaxtext::pipeline_options() const {
+  engine::PipelineOptions out;
+  out.threads = options_.threads;
+  out.max_memory = options_.max_memory;
+  out.sync = options_.sync;
+  out.cancelled = options_.cancelled;
+  return out;
+}
+
+Result<engine::MemoryForecast> ToMaxtext::forecast() const { return pipeline_->forecast(pipeline_options()); }
+
+// Everything that decides the bytes of the output.
+Json ToMaxtext::identity() const {
+  Json files = Json::array();
+  for (const auto& shard : source_.directory().files())
+    files.push_back({shard->name, shard->stamp.size, shard->stamp.modified_nanoseconds, shard->header_digest});
+  return {{"maxport", MAXPORT_VERSION},
+          {"plan", xxh128_hex(as_bytes(plan::to_json(source_.plan(), true).dump()))},
+          {"config", xxh128_hex(as_bytes(source_.directory().config().dump()))},
+          {"sources", std::move(files)},
+          {"save_dtype", dtype_name(options_.save_dtype)},
+          {"compression", compression_name(options_.compression)},
+          {"use_ocdbt", options_.use_ocdbt},
+          {"use_zarr3", options_.use_zarr3},
+          {"simulated_cpu_devices_count", options_.devices},
+          {"record_sharding", options_.record_sharding},
+          {"run_configuration", xxh128_hex(as_bytes(options_.run_configuration))}};
+}
+
+/// Decides between a fresh start and going on, and refuses to touch what is there without being told.
+Result<> ToMaxtext::check_output(bool& resume) const {
+  const std::string final = step_path(options_), temporary = temporary_path(options_);
+  MAXPORT_ASSIGN_OR_RETURN(const auto finished, storage_.kind(final));
+  if (finished && !options_.overwrite)
+    return fail(ErrorKind::kInvalidArgument, "{} is there already; choose another base_output_directory, or pass --overwrite to replace it",
+                printable(final));
+  MAXPORT_ASSIGN_OR_RETURN(const auto unfinished, storage_.kind(temporary));
+  resume = false;
+  if (!unfinished) return {};
+  const std::string journal = join_path(temporary, kJournalFile);
+  MAXPORT_ASSIGN_OR_RETURN(const auto journal_kind, storage_.kind(journal));
+  if (options_.overwrite && !journal_kind) return {};
+  if (!journal_kind) {
+    MAXPORT_ASSIGN_OR_RETURN(const auto held, storage_.list(temporary));
+    if (held.empty()) return {};
+    return fail(ErrorKind::kInvalidArgument,
+                "{} is left over from another program, or from a conversion that ended before it began; remove it, or pass --overwrite",
+                printable(temporary));
+  }
+  auto same = Journal::resume(storage_, journal, identity(), false);
+  resume = same.has_value();
+  if (!resume && !options_.overwrite) return with_context(Result<>(std::unexpected(std::move(same).error())), printable(temporary));
+  return {};
+}
+
+Result<> ToMaxtext::check_space() const {
+  MAXPORT_ASSIGN_OR_RETURN(const auto free, storage_.free_bytes(options_.base_output_directory));
+  // Compressed weights are never larger than raw ones by more than the codecs' headers.
+  const uint64_t needed = raw_bytes() + raw_bytes() / 64 + (uint64_t{1} << 20);
+  // What compression saves is only known afterwards, so a disk that could hold most of it is tried.
+  const uint64_t least = options_.compression == zarr::Compression::kNone ? needed : needed / 10 * 6;
+  if (free && *free < least)
+    return fail(ErrorKind::kResourceLimit, "the checkpoint needs up to {} MB, but {} has {} MB free",
+                needed / 1'000'000, printable(options_.base_output_directory), *free / 1'000'000);
+  return {};
+}
+
+Result<std::unique_ptr<orbax::CheckpointWriter>> ToMaxtext::open_writer(bool resume) const {
+  // Each leaf goes through the registries as a lazy tensor; what they say is recorded for it.
+  MAXPORT_ASSIGN_OR_RETURN(const auto handler, orbax::resolve_tree_handler(nullptr, "items"));
+  std::vector<orbax::Leaf> leaves;
+  std::map<std::string, const zarr::ArraySpec*> specs;
+  for (size_t i = 0; i < pipeline_->jobs().size(); ++i) {
+    const engine::LeafJob& job = pipeline_->jobs()[i];
+    leaves.push_back(orbax::tensor_leaf(leaf_path(source_.plan().leaves[i]), leaf_tensor(job.reader)));
+    specs[job.name] = &job.spec;
+  }
+  leaves.push_back(orbax::int_leaf({{"step"}}, 0));
+  leaves.push_back(orbax::empty_dict_leaf({{"opt_state"}}));
+  MAXPORT_ASSIGN_OR_RETURN(const auto resolved, orbax::resolve_leaves(handler->leaves, leaves));
+  MAXPORT_ASSIGN_OR_RETURN(auto laid_out, orbax::lay_out(resolved, [&](const orbax::ResolvedLeaf& leaf) -> Result<zarr::ArraySpec> {
+    return *specs.at(orbax::parameter_name(leaf.path));
+  }));
+  orbax::CheckpointWriterOptions options;
+  options.handler_type = handler->type;
+  options.use_ocdbt = options_.use_ocdbt;
+  options.version = options_.use_zarr3 ? zarr::Version::kV3 : zarr::Version::kV2;
+  options.compression = options_.compression == zarr::Compression::kBlosc ? zarr::Compression::kZstd : options_.compression;
+  if (options_.record_sharding) options.devices = options_.devices;
+  options.custom_metadata = {{"scan_layers", source_.identity().layout.scan_layers}};
+  options.init_timestamp_nsecs = options.commit_timestamp_nsecs = options_.timestamp_nsecs;
+  options.seed = identity()["plan"].get<std::string>();
+  options.sync = options_.sync;
+  options.resume = resume;
+  return orbax::CheckpointWriter::create(storage_, options_.base_output_directory, options_.step, std::move(laid_out),
+                                         std::move(options));
+}
+
+std::string ToMaxtext::record_text() const {
+  OrderedJson leaves = OrderedJson::object();
+  for (size_t i = 0; i < pipeline_->jobs().size(); ++i) {
+    const engine::LeafJob& job = pipeline_->jobs()[i];
+    leaves[job.name] = {{"shape", job.reader.shape()},
+                        {"dtype", dtype_name(job.reader.dtype())},
+                        {"chunk_shape", job.grid.chunk_shape},
+                        {"digest", leaf_digest(pipeline_->digests(i))}};
+  }
+  const ModelIdentity& identity = source_.identity();
+  OrderedJson record{{"maxport", MAXPORT_VERSION},
+                     {"family", identity.family->name},
+                     {"model_name", identity.entry ? Json(identity.entry->name) : Json()},
+                     {"scan_layers", identity.layout.scan_layers},
+                     {"param_scan_axis", identity.layout.param_scan_axis},
+                     {"use_multimodal", identity.layout.use_multimodal},
+                     {"save_dtype", dtype_name(options_.save_dtype)},
+                     {"source_config", source_.directory().config()},
+                     {"digest", "XXH3-128 of the little-endian XXH3-64 digests of the leaf's raw chunks, in row-major order"},
+                     {"leaves", std::move(leaves)}};
+  return record.dump(1) + "\n";
+}
+
+/// Renames the step into place; an old one that is to be replaced steps aside first and goes afterwards.
+Result<> ToMaxtext::publish(orbax::CheckpointWriter& writer) {
+  const std::string final = step_path(options_), old = final + ".replaced" + std::string(orbax::kTemporarySuffix);
+  MAXPORT_RETURN_IF_ERROR(storage_.remove_all(join_path(writer.temporary_directory(), kJournalFile)));
+  MAXPORT_ASSIGN_OR_RETURN(const auto finished, storage_.kind(final));
+  if (!finished) return writer.commit();
+  MAXPORT_RETURN_IF_ERROR(storage_.remove_all(old));
+  MAXPORT_RETURN_IF_ERROR(storage_.rename(final, old));
+  if (Result<> status = writer.commit(); !status) {
+    if (Result<> back = storage_.rename(old, final); !back)
+      return with_context(std::move(status), "the step that was to be replaced is now " + printable(old));
+    return status;
+  }
+  return storage_.remove_all(old);
+}
+
+Result<ToMaxtextReport> ToMaxtext::run() {
+  bool resume = false;
+  MAXPORT_RETURN_IF_ERROR(check_output(resume));
+  MAXPORT_RETURN_IF_ERROR(check_space());
+  MAXPORT_RETURN_IF_ERROR(forecast());
+  MAXPORT_RETURN_IF_ERROR(source_.check_equal_tensors());
+  MAXPORT_ASSIGN_OR_RETURN(auto writer, open_writer(resume));
+  const std::string path = join_path(writer->temporary_directory(), kJournalFile);
+  MAXPORT_ASSIGN_OR_RETURN(auto journal, resume ? Journal::resume(storage_, path, identity(), options_.sync)
+                                                : Journal::create(storage_, path, identity(), options_.sync));
+  ToMaxtextReport report;
+  for (engine::SegmentResult& segment : journal->take_finished()) {
+    MAXPORT_RETURN_IF_ERROR(pipeline_->adopt(std::move(segment), writer->values()));
+    ++report.segments_resumed;
+  }
+  engine::PipelineOptions options = pipeline_options();
+  options.finished = [&](const engine::SegmentResult& segment) { return journal->append(segment); };
+  MAXPORT_RETURN_IF_ERROR(pipeline_->run(writer->values(), options));
+  MAXPORT_RETURN_IF_ERROR(source_.directory().check_unchanged());
+  MAXPORT_RETURN_IF_ERROR(writer->add_step_file(std::string(kRecordFile), record_text()));
+  if (!options_.run_configuration.empty())
+    MAXPORT_RETURN_IF_ERROR(writer->add_step_file(std::string(kRunConfigurationFile), options_.run_configuration));
+  MAXPORT_RETURN_IF_ERROR(publish(*writer));
+  report.step_directory = step_path(options_);
+  report.leaves = pipeline_->jobs().size();
+  report.chunks = chunk_count();
+  report.raw_bytes = raw_bytes();
+  report.segments = pipeline_->segment_count();
+  return report;
+}
+
+}  // namespace maxport::convert
