@@ -157,32 +157,31 @@ template <class Source, class Round, Kind kKind, class Target>
 void convert_run(const ElementOp& op, const std::byte* in, std::byte* out, size_t count) {
   constexpr size_t kIn = sizeof(typename Source::Code), kOut = sizeof(typename Target::Code);
   const size_t lanes = hn::Lanes(Floats());
-  const VecF operand = hn::Set(Floats(), op.operand);
-  if (count < lanes) {
-    std::byte in_lanes[hn::MaxLanes(Floats()) * kIn] = {}, out_lanes[hn::MaxLanes(Floats()) * kOut];
+  std::byte in_lanes[hn::MaxLanes(Floats()) * kIn], out_lanes[hn::MaxLanes(Floats()) * kOut];
+  std::byte* const result = out;
+  const bool partial = count < lanes;
+  if (partial) {
+    std::memset(in_lanes, 0, sizeof in_lanes);
     std::memcpy(in_lanes, in, count * kIn);
-    convert_vector<Source, Round, kKind, Target>(in_lanes, operand, out_lanes);
-    std::memcpy(out, out_lanes, count * kOut);
-    return;
+    in = in_lanes, out = out_lanes;
   }
-  size_t i = 0;
-  for (; i + lanes <= count; i += lanes)
+  const VecF operand = hn::Set(Floats(), op.operand);
+  // The last vector may overlap the one before it: the same elements give the same results.
+  const size_t last = partial ? 0 : count - lanes;
+  for (size_t i = 0;; i = i + lanes < last ? i + lanes : last) {
     convert_vector<Source, Round, kKind, Target>(in + i * kIn, operand, out + i * kOut);
-  // The last vector overlaps the one before it: the same elements give the same results.
-  if (i != count) {
-    i = count - lanes;
-    convert_vector<Source, Round, kKind, Target>(in + i * kIn, operand, out + i * kOut);
+    if (i == last) break;
   }
+  if (partial) std::memcpy(result, out_lanes, count * kOut);
 }
 
 template <class Source, class Round, class Target>
 ElementKernel kernel_of_kind(const ElementOp& op) {
   if (op.kind == Kind::kCopy) return convert_run<Source, Round, Kind::kCopy, Target>;
-  if constexpr (sizeof(typename Target::Code) == 1) return nullptr;  // no model computes weights of 8 bits
-  switch (op.kind) {
-    case Kind::kCopy: break;
-    case Kind::kMultiply: return convert_run<Source, Round, Kind::kMultiply, Target>;
-    case Kind::kAdd: return convert_run<Source, Round, Kind::kAdd, Target>;
+  // No model computes with weights of 8 bits.
+  if constexpr (sizeof(typename Source::Code) > 1 && sizeof(typename Target::Code) > 1) {
+    if (op.kind == Kind::kMultiply) return convert_run<Source, Round, Kind::kMultiply, Target>;
+    if (op.kind == Kind::kAdd) return convert_run<Source, Round, Kind::kAdd, Target>;
   }
   return nullptr;
 }
@@ -199,24 +198,22 @@ ElementKernel kernel_to_target(const ElementOp& op) {
   }
 }
 
-/// Rounding of the input costs a pass through the narrow type, unless that holds every value of the source.
-template <class Source, bool kRoundsToBrain, bool kRoundsToHalf>
-ElementKernel kernel_with_rounding(const ElementOp& op) {
-  if (op.compute_input == op.source || op.compute_input == DType::kFloat32) return kernel_to_target<Source, Float32>(op);
-  if (op.compute_input == DType::kBfloat16)
-    return kernel_to_target<Source, std::conditional_t<kRoundsToBrain, Brain, Float32>>(op);
-  if (op.compute_input == DType::kFloat16)
-    return kernel_to_target<Source, std::conditional_t<kRoundsToHalf, Half, Float32>>(op);
-  return nullptr;
+/// For a `compute_input` that holds every value of the source.
+template <class Source>
+ElementKernel kernel_without_rounding(const ElementOp& op) {
+  if (op.compute_input != op.source && op.compute_input != DType::kFloat32) return nullptr;
+  return kernel_to_target<Source, Float32>(op);
 }
 
 ElementKernel find_kernel(const ElementOp& op) {
   switch (op.source) {
-    case DType::kFloat32: return kernel_with_rounding<Float32, true, true>(op);
-    case DType::kBfloat16: return kernel_with_rounding<Brain, false, true>(op);
-    case DType::kFloat16: return kernel_with_rounding<Half, true, false>(op);
-    case DType::kFloat8E4m3fn: return kernel_with_rounding<E4m3, false, false>(op);
-    case DType::kFloat8E5m2: return kernel_with_rounding<E5m2, false, false>(op);
+    case DType::kFloat32:
+      if (op.compute_input == DType::kBfloat16) return kernel_to_target<Float32, Brain>(op);
+      return kernel_without_rounding<Float32>(op);
+    case DType::kBfloat16: return kernel_without_rounding<Brain>(op);
+    case DType::kFloat16: return kernel_without_rounding<Half>(op);
+    case DType::kFloat8E4m3fn: return kernel_without_rounding<E4m3>(op);
+    case DType::kFloat8E5m2: return kernel_without_rounding<E5m2>(op);
     default: return nullptr;
   }
 }
