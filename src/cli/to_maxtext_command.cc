@@ -13,6 +13,7 @@
 #include "cli/conversion_options.h"
 #include "convert/to_maxtext.h"
 #include "maxtext/arguments.h"
+#include "maxtext/run_configuration.h"
 
 namespace maxport::cli {
 namespace {
@@ -58,6 +59,40 @@ void print_help() {
       "  scan_layers=true|false, param_scan_axis=N, use_multimodal=true|false, vocab_size=N (rows to pad to),\n"
       "  checkpoint_storage_use_ocdbt, checkpoint_storage_use_zarr3, model_name, override_model_config\n\n"
       "An interrupted conversion is continued by the same command. Exit statuses: docs/exit-codes.md.\n");
+}
+
+struct Loaded {
+  ConversionArguments arguments;
+  maxtext::Settings settings;
+};
+
+
+/// MaxText settings that repeat what config.json says; a contradiction is an error, since the tensors decide.
+Result<> check_given_settings(const maxtext::Settings& settings, const maxtext::RunConfiguration& derived) {
+  std::string differences;
+  for (const maxtext::SettingMismatch& mismatch : maxtext::contradicting_settings(settings, derived.settings))
+    differences += fmt::format("\n  {}={} (from {}), but config.json means {}", mismatch.key, printable(mismatch.given),
+                               mismatch.source, mismatch.derived);
+  if (differences.empty()) return {};
+  return fail(ErrorKind::kInvalidArgument,
+              "settings contradict the model's config.json:{}\nleave them out: they follow from config.json", differences);
+}
+
+Result<maxtext::RunConfiguration> run_configuration(const Loaded& loaded, const convert::ModelSource& source) {
+  const convert::ModelIdentity& identity = source.identity();
+  maxtext::RunConfigurationRequest request{identity.family->name, source.directory().roles()};
+  request.head_tied = std::ranges::none_of(source.map().rules, [](const models::Rule& rule) {
+    return rule.maxtext == "decoder.logits_dense.kernel";
+  });
+  request.vocab_size = identity.layout.vocab_size;
+  request.scan_layers = identity.layout.scan_layers;
+  request.param_scan_axis = identity.layout.param_scan_axis;
+  request.use_multimodal = identity.layout.use_multimodal;
+  request.use_audio = identity.layout.use_audio && identity.layout.use_multimodal;
+  request.mtp_num_layers = identity.layout.mtp_num_layers;
+  request.float8_weights = loaded.arguments.save_dtype == "float8_e4m3fn";
+  request.model_name = loaded.settings.model_name();
+  return maxtext::make_run_configuration(request);
 }
 
 Result<convert::ToMaxtextOptions> read_options(const ConversionArguments& arguments, const maxtext::Settings& settings) {
@@ -128,11 +163,6 @@ void print_account(const convert::ModelSource& source, const convert::ToMaxtext*
     fmt::print("fault            {}: {}\n", plan::fault_name(fault.kind), printable(fault.text));
 }
 
-struct Loaded {
-  ConversionArguments arguments;
-  maxtext::Settings settings;
-};
-
 void log_start(Console& console, const Loaded& loaded, const convert::ModelSource& source) {
   for (const std::string& note : loaded.settings.notes()) console.info("{}", note);
   for (const std::string& warning : source.directory().warnings()) console.warn("{}", warning);
@@ -143,8 +173,9 @@ void log_start(Console& console, const Loaded& loaded, const convert::ModelSourc
   if (!source.account().ignored.empty())
     console.info("{} source tensors are left out by rule, e.g. {}: {}", source.account().ignored.size(),
                  printable(source.account().ignored[0].name), source.account().ignored[0].reason);
-  console.info("Model: {} ({} layers' parameters {}, save_dtype {})", source.identity().entry ? source.identity().entry->name : source.identity().family->title,
-               source.identity().layout.scan_layers ? "scanned" : "unscanned", "", loaded.arguments.save_dtype);
+  const convert::ModelIdentity& identity = source.identity();
+  console.info("Model: {}, {} layers, save_dtype {}", identity.entry ? identity.entry->name : identity.family->title,
+               identity.layout.scan_layers ? "scanned" : "unscanned", loaded.arguments.save_dtype);
   console.info("{}", loaded.arguments.lazy_load_tensors ? "Lazy loading ENABLED" : "Lazy loading DISABLED: tensors are streamed all the same");
 }
 
@@ -155,13 +186,20 @@ Result<int> convert_model(Console& console, const Loaded& loaded) {
   MAXPORT_ASSIGN_OR_RETURN(convert::ToMaxtextOptions options, read_options(loaded.arguments, loaded.settings));
   MAXPORT_ASSIGN_OR_RETURN(auto source, convert::ModelSource::open(local_storage(), request, loaded.settings));
   const bool json = loaded.arguments.option_is_on("json");
-  if (loaded.arguments.option_is_on("dry_run") && !source->account().good()) print_account(*source, nullptr, json);
+  if (!source->account().good()) {
+    if (loaded.arguments.option_is_on("dry_run")) print_account(*source, nullptr, json);
+    return std::unexpected(plan::to_error(source->account()));
+  }
+  MAXPORT_ASSIGN_OR_RETURN(const maxtext::RunConfiguration configuration, run_configuration(loaded, *source));
+  MAXPORT_RETURN_IF_ERROR(check_given_settings(loaded.settings, configuration));
+  for (const maxtext::RunConfigurationFile& file : configuration.files) options.side_files.emplace_back(file.path, file.text);
   MAXPORT_ASSIGN_OR_RETURN(auto conversion, convert::ToMaxtext::prepare(local_storage(), *source, options));
   if (loaded.arguments.option_is_on("dry_run")) {
     print_account(*source, conversion.get(), json);
     return 0;
   }
   log_start(console, loaded, *source);
+  for (const std::string& note : configuration.notes) console.warn("{}", note);
   const bool one = options.devices == 1;
   if (one) console.info("Single device: Skip sharding");
   else console.info("Shard weights across {} devices", options.devices);

@@ -107,8 +107,7 @@ Json ToMaxtext::identity() const {
           {"use_ocdbt", options_.use_ocdbt},
           {"use_zarr3", options_.use_zarr3},
           {"simulated_cpu_devices_count", options_.devices},
-          {"record_sharding", options_.record_sharding},
-          {"run_configuration", xxh128_hex(as_bytes(options_.run_configuration))}};
+          {"record_sharding", options_.record_sharding}};
 }
 
 /// Decides between a fresh start and going on, and refuses to touch what is there without being told.
@@ -203,6 +202,20 @@ std::string ToMaxtext::record_text() const {
   return record.dump(1) + "\n";
 }
 
+/// Beside the steps, not in one: MaxText looks for model files in a folder beside the configuration, and a step must not
+/// hold folders that are no items.
+Result<> ToMaxtext::write_side_files() const {
+  for (const auto& [name, text] : options_.side_files) {
+    const std::string path = join_path(options_.base_output_directory, name), working = path + ".tmp";
+    if (const size_t slash = path.rfind('/'); slash != std::string::npos)
+      MAXPORT_RETURN_IF_ERROR(storage_.make_directories(path.substr(0, slash)));
+    MAXPORT_RETURN_IF_ERROR(storage_.write_text(working, text));
+    MAXPORT_RETURN_IF_ERROR(storage_.remove_all(path));
+    MAXPORT_RETURN_IF_ERROR(storage_.rename(working, path));
+  }
+  return {};
+}
+
 /// Renames the step into place; an old one that is to be replaced steps aside first and goes afterwards.
 Result<> ToMaxtext::publish(orbax::CheckpointWriter& writer) {
   const std::string final = step_path(options_), old = final + ".replaced" + std::string(orbax::kTemporarySuffix);
@@ -239,8 +252,7 @@ Result<ToMaxtextReport> ToMaxtext::run() {
   MAXPORT_RETURN_IF_ERROR(pipeline_->run(writer->values(), options));
   MAXPORT_RETURN_IF_ERROR(source_.directory().check_unchanged());
   MAXPORT_RETURN_IF_ERROR(writer->add_step_file(std::string(kRecordFile), record_text()));
-  if (!options_.run_configuration.empty())
-    MAXPORT_RETURN_IF_ERROR(writer->add_step_file(std::string(kRunConfigurationFile), options_.run_configuration));
+  MAXPORT_RETURN_IF_ERROR(write_side_files());
   MAXPORT_RETURN_IF_ERROR(publish(*writer));
   report.step_directory = step_path(options_);
   report.leaves = pipeline_->jobs().size();

@@ -27,7 +27,8 @@ struct ToMaxtextOptions {
   bool use_zarr3 = true;                                        ///< content
   int devices = 16;                                             ///< content: chunk edges respect their shards
   bool record_sharding = false;                                 ///< content: jax.Array leaves with _sharding
-  std::string run_configuration;  ///< content: YAML for MaxText, kept beside the tree
+  /// Plain files that go into base_output_directory, path below it and text: the run configuration for MaxText.
+  std::vector<std::pair<std::string, std::string>> side_files;
   int64_t timestamp_nsecs = 0;    ///< content: of the checkpoint
   bool overwrite = false;
   int threads = 1;
@@ -47,8 +48,6 @@ struct ToMaxtextReport {
 
 /// The file in the step that says what was converted from what, with a digest of every leaf.
 inline constexpr std::string_view kRecordFile = "maxport.json";
-/// The file in the step that holds the MaxText settings this model needs.
-inline constexpr std::string_view kRunConfigurationFile = "maxtext.yml";
 /// In the temporary folder of an unfinished step.
 inline constexpr std::string_view kJournalFile = "maxport-journal";
 
@@ -77,6 +76,7 @@ class ToMaxtext {
   Result<> check_space() const;
   Result<std::unique_ptr<orbax::CheckpointWriter>> open_writer(bool resume) const;
   std::string record_text() const;
+  Result<> write_side_files() const;
   Result<> publish(orbax::CheckpointWriter& writer);
 
   Storage& storage_;
