@@ -1,5 +1,8 @@
 """maxport carries model weights between Hugging Face (safetensors) and MaxText (Orbax) checkpoints."""
 
+from maxport._arrays import LazyArray
+from maxport._checkpoint import Checkpoint, open  # noqa: A004
+from maxport._core import __version__
 from maxport.errors import (
     CorruptDataError,
     InternalError,
@@ -13,13 +16,17 @@ from maxport.errors import (
 )
 
 __all__ = [
+    "Checkpoint",
     "CorruptDataError",
     "InternalError",
     "InterruptedWorkError",
     "InvalidArgumentError",
     "IoError",
+    "LazyArray",
     "MaxportError",
     "NotFoundError",
     "ResourceLimitError",
     "UnsupportedError",
+    "__version__",
+    "open",
 ]
