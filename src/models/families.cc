@@ -34,9 +34,9 @@ constexpr std::array kFamilies{
     Family{"qwen3-vl", "Qwen3-VL", kQwen3Vl, false, kDeepstack, qwen3_vl},
     Family{"qwen3-omni", "Qwen3-Omni", kQwen3Omni, false, kDeepstack, qwen3_omni},
     Family{"weaver", "Weaver", kWeaver, false, kDeepstack, weaver},
-    Family{"gemma4", "Gemma 4", kGemma4, true, {}, gemma4},
+    Family{"gemma4", "Gemma 4", kGemma4, true, {}, gemma4, false, gemma4_is_large},
     Family{"gemma4-small", "Gemma 4 E2B, E4B", kGemma4, false, "layers share keys and values, so they are not alike",
-           gemma4_small},
+           gemma4_small, false, gemma4_is_small},
 };
 
 }  // namespace
@@ -52,7 +52,9 @@ const Family* find_family(std::string_view name) {
 Result<const Family*> family_of(const huggingface::ConfigRoles& config) {
   for (const std::string& type : {config.model_type(), config.section_model_type()})
     for (const Family& family : kFamilies)
-      if (std::ranges::find(family.model_types, type) != family.model_types.end()) return &family;
+      if (std::ranges::find(family.model_types, type) != family.model_types.end() &&
+          (family.fits == nullptr || family.fits(config)))
+        return &family;
   return fail(ErrorKind::kUnsupported, "model_type \"{}\" is of no family that can be converted", printable(config.model_type()));
 }
 

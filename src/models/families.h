@@ -18,4 +18,8 @@ Result<ParameterMap> qwen3_omni(const ModelContext& context);
 Result<ParameterMap> qwen3_vl(const ModelContext& context);
 Result<ParameterMap> weaver(const ModelContext& context);
 
+/// Only the small models have embeddings for single layers.
+bool gemma4_is_small(const huggingface::ConfigRoles& config);
+bool gemma4_is_large(const huggingface::ConfigRoles& config);
+
 }  // namespace maxport::models

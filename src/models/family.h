@@ -63,6 +63,8 @@ struct Family {
   std::string_view why_not_scanned = {};
   Result<ParameterMap> (*parameter_map)(const ModelContext& context);
   bool predicts_tokens_ahead = false;  ///< takes mtp_num_layers > 0
+  /// Decides between families that share a model type; null when the type is enough.
+  bool (*fits)(const huggingface::ConfigRoles& config) = nullptr;
 };
 
 /// Names for sizes that a configuration states: {"emb", "hidden_size"} sets the index emb to that role's value.

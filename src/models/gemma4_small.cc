@@ -100,6 +100,12 @@ Result<std::vector<LayerKind>> layer_kinds(const huggingface::ConfigRoles& confi
 
 }  // namespace
 
+bool gemma4_is_small(const huggingface::ConfigRoles& config) {
+  return config.integer_or("hidden_size_per_layer_input", 0).value_or(0) > 0;
+}
+
+bool gemma4_is_large(const huggingface::ConfigRoles& config) { return !gemma4_is_small(config); }
+
 Result<ParameterMap> gemma4_small(const ModelContext& context) {
   if (context.layout.use_multimodal)
     return fail(ErrorKind::kUnsupported, "use_multimodal is true, but MaxText's small Gemma 4 models take text only; "
