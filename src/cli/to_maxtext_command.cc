@@ -168,6 +168,7 @@ void log_start(Console& console, const Loaded& loaded, const convert::ModelSourc
   for (const std::string& warning : source.directory().warnings()) console.warn("{}", warning);
   for (const maxtext::ConfigMismatch& mismatch : source.identity().mismatches)
     console.warn("{}: config.json says {}, the model name means {}; config.json counts", mismatch.field, mismatch.in_config, mismatch.in_catalog);
+  for (const std::string& note : source.map().notes) console.info("{}", note);
   for (const plan::IgnoredTensor& tensor : source.account().ignored)
     console.detail("{} is left out: {}", printable(tensor.name), tensor.reason);
   if (!source.account().ignored.empty())
@@ -247,7 +248,7 @@ int run_to_maxtext(std::span<const std::string> words) {
   install_signal_handlers();
   Result<int> status = convert_model(console, *loaded);
   if (!status && status.error().kind() == ErrorKind::kInterrupted)
-    console.warn("Stopped. The same command continues where this one ended; nothing was published.");
+    console.warn("Stopped. The same command, run again, resumes where this one ended; nothing was published.");
   return status ? *status : console.fail(status.error());
 }
 

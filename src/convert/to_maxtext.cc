@@ -18,6 +18,10 @@ std::string temporary_path(const ToMaxtextOptions& options) {
   return step_path(options) + std::string(orbax::kTemporarySuffix);
 }
 
+std::string journal_path(const ToMaxtextOptions& options) {
+  return temporary_path(options) + std::string(kJournalSuffix);
+}
+
 std::string_view compression_name(zarr::Compression compression) {
   switch (compression) {
     case zarr::Compression::kNone: return "none";
@@ -110,30 +114,34 @@ Json ToMaxtext::identity() const {
           {"record_sharding", options_.record_sharding}};
 }
 
-/// Decides between a fresh start and going on, and refuses to touch what is there without being told.
-Result<> ToMaxtext::check_output(bool& resume) const {
-  const std::string final = step_path(options_), temporary = temporary_path(options_);
+/// Refuses to touch a finished step without being told. True when there is an unfinished one to go on with.
+Result<bool> ToMaxtext::check_output() const {
+  const std::string final = step_path(options_);
   MAXPORT_ASSIGN_OR_RETURN(const auto finished, storage_.kind(final));
-  if (finished && !options_.overwrite)
-    return fail(ErrorKind::kInvalidArgument, "{} is there already; choose another base_output_directory, or pass --overwrite to replace it",
-                printable(final));
-  MAXPORT_ASSIGN_OR_RETURN(const auto unfinished, storage_.kind(temporary));
-  resume = false;
-  if (!unfinished) return {};
-  const std::string journal = join_path(temporary, kJournalFile);
-  MAXPORT_ASSIGN_OR_RETURN(const auto journal_kind, storage_.kind(journal));
-  if (options_.overwrite && !journal_kind) return {};
-  if (!journal_kind) {
-    MAXPORT_ASSIGN_OR_RETURN(const auto held, storage_.list(temporary));
-    if (held.empty()) return {};
+  if (finished && !options_.overwrite) {
+    // A run that was killed right after publishing leaves its journal.
+    MAXPORT_RETURN_IF_ERROR(storage_.remove_all(journal_path(options_)));
     return fail(ErrorKind::kInvalidArgument,
-                "{} is left over from another program, or from a conversion that ended before it began; remove it, or pass --overwrite",
-                printable(temporary));
+                "{} is there already; choose another base_output_directory, or pass --overwrite to replace it",
+                printable(final));
   }
-  auto same = Journal::resume(storage_, journal, identity(), false);
-  resume = same.has_value();
-  if (!resume && !options_.overwrite) return with_context(Result<>(std::unexpected(std::move(same).error())), printable(temporary));
-  return {};
+  Result<bool> unfinished = check_unfinished();
+  if (unfinished || !options_.overwrite) return unfinished;
+  return false;
+}
+
+/// The journal is the first thing that a run writes and the last that it removes, so a temporary folder without one is
+/// somebody else's.
+Result<bool> ToMaxtext::check_unfinished() const {
+  const std::string temporary = temporary_path(options_), journal = journal_path(options_);
+  MAXPORT_ASSIGN_OR_RETURN(const auto folder, storage_.kind(temporary));
+  MAXPORT_ASSIGN_OR_RETURN(const auto journal_kind, storage_.kind(journal));
+  if (!folder) return false;
+  if (!journal_kind)
+    return fail(ErrorKind::kInvalidArgument, "{} is left over from another program; remove it, or pass --overwrite",
+                printable(temporary));
+  MAXPORT_RETURN_IF_ERROR(with_context(Journal::resume(storage_, journal, identity(), false), printable(temporary)));
+  return true;
 }
 
 Result<> ToMaxtext::check_space() const {
@@ -175,6 +183,7 @@ Result<std::unique_ptr<orbax::CheckpointWriter>> ToMaxtext::open_writer(bool res
   options.seed = identity()["plan"].get<std::string>();
   options.sync = options_.sync;
   options.resume = resume;
+  options.replace = options_.overwrite;
   return orbax::CheckpointWriter::create(storage_, options_.base_output_directory, options_.step, std::move(laid_out),
                                          std::move(options));
 }
@@ -219,7 +228,6 @@ Result<> ToMaxtext::write_side_files() const {
 /// Renames the step into place; an old one that is to be replaced steps aside first and goes afterwards.
 Result<> ToMaxtext::publish(orbax::CheckpointWriter& writer) {
   const std::string final = step_path(options_), old = final + ".replaced" + std::string(orbax::kTemporarySuffix);
-  MAXPORT_RETURN_IF_ERROR(storage_.remove_all(join_path(writer.temporary_directory(), kJournalFile)));
   MAXPORT_ASSIGN_OR_RETURN(const auto finished, storage_.kind(final));
   if (!finished) return writer.commit();
   MAXPORT_RETURN_IF_ERROR(storage_.remove_all(old));
@@ -233,15 +241,16 @@ Result<> ToMaxtext::publish(orbax::CheckpointWriter& writer) {
 }
 
 Result<ToMaxtextReport> ToMaxtext::run() {
-  bool resume = false;
-  MAXPORT_RETURN_IF_ERROR(check_output(resume));
-  MAXPORT_RETURN_IF_ERROR(check_space());
   MAXPORT_RETURN_IF_ERROR(forecast());
   MAXPORT_RETURN_IF_ERROR(source_.check_equal_tensors());
-  MAXPORT_ASSIGN_OR_RETURN(auto writer, open_writer(resume));
-  const std::string path = join_path(writer->temporary_directory(), kJournalFile);
+  MAXPORT_RETURN_IF_ERROR(storage_.make_directories(options_.base_output_directory));
+  MAXPORT_ASSIGN_OR_RETURN(const auto lock, storage_.lock(options_.base_output_directory));
+  MAXPORT_ASSIGN_OR_RETURN(const bool resume, check_output());
+  MAXPORT_RETURN_IF_ERROR(check_space());
+  const std::string path = journal_path(options_);
   MAXPORT_ASSIGN_OR_RETURN(auto journal, resume ? Journal::resume(storage_, path, identity(), options_.sync)
                                                 : Journal::create(storage_, path, identity(), options_.sync));
+  MAXPORT_ASSIGN_OR_RETURN(auto writer, open_writer(resume));
   ToMaxtextReport report;
   for (engine::SegmentResult& segment : journal->take_finished()) {
     MAXPORT_RETURN_IF_ERROR(pipeline_->adopt(std::move(segment), writer->values()));
@@ -254,6 +263,7 @@ Result<ToMaxtextReport> ToMaxtext::run() {
   MAXPORT_RETURN_IF_ERROR(writer->add_step_file(std::string(kRecordFile), record_text()));
   MAXPORT_RETURN_IF_ERROR(write_side_files());
   MAXPORT_RETURN_IF_ERROR(publish(*writer));
+  MAXPORT_RETURN_IF_ERROR(storage_.remove_all(path));
   report.step_directory = step_path(options_);
   report.leaves = pipeline_->jobs().size();
   report.chunks = chunk_count();

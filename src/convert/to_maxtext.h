@@ -48,8 +48,8 @@ struct ToMaxtextReport {
 
 /// The file in the step that says what was converted from what, with a digest of every leaf.
 inline constexpr std::string_view kRecordFile = "maxport.json";
-/// In the temporary folder of an unfinished step.
-inline constexpr std::string_view kJournalFile = "maxport-journal";
+/// Beside the temporary folder of an unfinished step: its name, then this.
+inline constexpr std::string_view kJournalSuffix = ".maxport-journal";
 
 class ToMaxtext {
  public:
@@ -72,7 +72,8 @@ class ToMaxtext {
   Result<zarr::ArraySpec> spec_of(const engine::LeafReader& reader, const engine::ChunkGrid& grid) const;
   engine::PipelineOptions pipeline_options() const;
   Json identity() const;
-  Result<> check_output(bool& resume) const;
+  Result<bool> check_output() const;
+  Result<bool> check_unfinished() const;
   Result<> check_space() const;
   Result<std::unique_ptr<orbax::CheckpointWriter>> open_writer(bool resume) const;
   std::string record_text() const;

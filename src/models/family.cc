@@ -9,7 +9,7 @@ Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_lis
     MAXPORT_ASSIGN_OR_RETURN(const int64_t value, config.integer(size.role));
     if (value < 1)
       return fail(ErrorKind::kCorruptData, "{} is {}, expected at least 1", config.source_of(size.role), value);
-    dimensions.set(std::string(size.index), value);
+    dimensions.set(std::string(size.index), value, size.role);
   }
   return {};
 }
@@ -81,7 +81,10 @@ Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, 
 
   const bool head_in_source = context.source_has(head);
   MAXPORT_ASSIGN_OR_RETURN(huggingface::TiedHead tied, context.config.tied_head(context.source ? head_in_source : true));
-  if (context.layout.head != HeadPolicy::kAuto) tied.tied = context.layout.head == HeadPolicy::kTie;
+  if (context.layout.head != HeadPolicy::kAuto)
+    tied = {context.layout.head == HeadPolicy::kTie, "the --head option"};
+  map.notes.push_back(fmt::format("tie_word_embeddings: the output head is {} ({})",
+                                  tied.tied ? "tied to the embedding" : "a weight of its own", tied.source));
   if (!tied.tied) {
     Rule& dense = map.add("decoder.logits_dense.kernel", head,
                           padded ? "vocab emb -> emb vocab@0/table_rows" : "vocab emb -> emb vocab");

@@ -23,7 +23,7 @@ Result<ParameterMap> llama(const ModelContext& context) {
   MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("layers"));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t dim, map.dimensions.get("dim"));
   if (dim % 2 != 0) return fail(ErrorKind::kUnsupported, "head_dim {} is odd; rotary halves need an even one", dim);
-  map.dimensions.set("half", dim / 2);
+  map.dimensions.set("half", dim / 2, "head_dim / 2");
 
   MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.embed_tokens.weight", "lm_head.weight"));
   map.add("decoder.decoder_norm.scale", "model.norm.weight", "emb -> emb");
@@ -40,7 +40,7 @@ Result<ParameterMap> llama(const ModelContext& context) {
   map.add(layers, "mlp.wi_0.kernel", "mlp.gate_proj.weight", "mlp emb -> emb mlp");
   map.add(layers, "mlp.wi_1.kernel", "mlp.up_proj.weight", "mlp emb -> emb mlp");
   map.add(layers, "mlp.wo.kernel", "mlp.down_proj.weight", "emb mlp -> mlp emb");
-  map.ignore("model.layers.*.self_attn.rotary_emb.inv_freq", "rotary tables are computed, not stored");
+  map.ignore("*rotary_emb.inv_freq", "rotary tables are computed, not stored");
   return map;
 }
 

@@ -102,6 +102,7 @@ class ParameterMap {
   /// Source tensors that have no place and are not left out silently either: what the refusal explains.
   std::vector<IgnoreRule> surplus;
   std::vector<EqualTensors> equal;
+  std::vector<std::string> notes;  ///< decisions that a user should see, one sentence each
 
   /// A parameter outside the layers. `maxtext` is the path below "params", e.g. "decoder.decoder_norm.scale".
   Rule& add(std::string maxtext, std::string huggingface, std::string pattern, Arithmetic arithmetic = {});

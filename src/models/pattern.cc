@@ -129,6 +129,21 @@ Result<int64_t> Dimensions::get(std::string_view name) const {
   return found->second;
 }
 
+std::string Dimensions::explain(std::string_view side) const {
+  std::string out;
+  for (size_t at = 0; at < side.size();) {
+    size_t end = at;
+    while (end < side.size() && (is_name_start(side[end]) || is_digit(side[end]))) ++end;
+    if (const auto found = sizes_.find(side.substr(at, end - at)); end > at && found != sizes_.end()) {
+      const auto role = roles_.find(found->first);
+      out += fmt::format("{}{} = {}", out.empty() ? "" : ", ", role == roles_.end() ? found->first : role->second,
+                         found->second);
+    }
+    at = std::max(end, at + 1);
+  }
+  return out;
+}
+
 Shape TensorForm::shape() const {
   Shape shape;
   for (const AxisForm& axis : axes) shape.push_back(axis.extent);

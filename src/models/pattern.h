@@ -28,13 +28,20 @@ namespace maxport::models {
 /// Sizes of the named indices of one model.
 class Dimensions {
  public:
-  void set(std::string name, int64_t size) { sizes_[std::move(name)] = size; }
+  /// `role` says in messages where the size comes from, e.g. "head_dim" or "head_dim / 2".
+  void set(std::string name, int64_t size, std::string_view role = {}) {
+    if (!role.empty()) roles_[name] = role;
+    sizes_[std::move(name)] = size;
+  }
+  /// "(heads dim) emb with heads = 32 (num_attention_heads), ...": the named sizes of one side of a pattern.
+  std::string explain(std::string_view side) const;
   /// kInternal when the family never set it: a rule names an index its family does not define.
   Result<int64_t> get(std::string_view name) const;
   const std::map<std::string, int64_t, std::less<>>& all() const { return sizes_; }
 
  private:
   std::map<std::string, int64_t, std::less<>> sizes_;
+  std::map<std::string, std::string, std::less<>> roles_;
 };
 
 /// One named index and the step, in positions along the axis or in elements, that it makes.

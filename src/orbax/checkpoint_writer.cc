@@ -83,7 +83,7 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(Storage& stor
 
 Result<> CheckpointWriter::prepare_directories() {
   MAXPORT_ASSIGN_OR_RETURN(const auto existing, storage_.kind(final_));
-  if (existing)
+  if (existing && !options_.replace)
     return fail(ErrorKind::kInvalidArgument,
                 "{} exists already and is not overwritten; remove it or choose another directory", printable(final_));
   for (std::string directory = base_;; directory = parent_path(directory)) {

@@ -54,7 +54,8 @@ struct CheckpointWriterOptions {
   /// OCDBT: where data files go, below the item; "ocdbt.process_0/d/" looks like stock.
   std::string data_folder = "d/";
   bool sync = true;    ///< makes everything durable before the rename, and the rename itself
-  bool resume = false;  ///< goes on in a temporary directory that is there; otherwise it is removed first
+  bool resume = false;   ///< goes on in a temporary directory that is there; otherwise it is removed first
+  bool replace = false;  ///< a step that exists is no error at once; the caller moves it away before commit()
 };
 
 class CheckpointWriter {

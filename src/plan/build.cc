@@ -57,8 +57,10 @@ class Builder {
   explicit Builder(const ParameterMap& map) : map_(map) {}
 
   Result<Plan> run() {
-    for (const Rule& rule : map_.rules)
+    for (const Rule& rule : map_.rules) {
       MAXPORT_RETURN_IF_ERROR(with_context(add_rule(rule), "the rule for " + rule.maxtext));
+      ++rule_;
+    }
     return std::move(plan_);
   }
 
@@ -252,7 +254,7 @@ class Builder {
     const Shape shape = pattern.huggingface.shape();
     auto [found, is_new] = tensor_names_.try_emplace(name, static_cast<uint32_t>(plan_.tensors.size()));
     if (is_new) {
-      plan_.tensors.push_back({std::move(name), shape, context.rule.drops});
+      plan_.tensors.push_back({std::move(name), shape, context.rule.drops, rule_, static_cast<uint32_t>(part)});
     } else if (plan_.tensors[found->second].shape != shape) {
       return fail(ErrorKind::kInternal, "{} has shape {} here and {} in another rule", name, shape_text(shape),
                   shape_text(plan_.tensors[found->second].shape));
@@ -261,6 +263,7 @@ class Builder {
   }
 
   const ParameterMap& map_;
+  uint32_t rule_ = 0;  // index of the rule at hand
   Plan plan_;
   std::unordered_map<std::string, uint32_t> tensor_names_;
   std::unordered_map<std::string, size_t> leaf_names_;

@@ -70,6 +70,12 @@ Result<> check_tensor(const Plan& plan, const Tensor& tensor, const std::vector<
   return {};
 }
 
+/// "hidden_size = 64, head_dim = 32": what the shape follows from.
+std::string explain_shape(const models::ParameterMap& map, const Tensor& tensor) {
+  const std::string_view pattern = map.rules[tensor.rule].parts[tensor.part].pattern;
+  return map.dimensions.explain(pattern.substr(0, pattern.find("->")));
+}
+
 /// Layers that names like "model.layers.7.x" speak of, as 1 + the largest number, or 0.
 int64_t layers_in(std::string_view name) {
   const size_t at = name.find("layers.");
@@ -138,8 +144,9 @@ Result<Account> check(const Plan& plan, const models::ParameterMap& map, const s
                                 fmt::format("{} {} is missing from the source", tensor.name, shape_text(tensor.shape))});
     } else if (found->second->shape != tensor.shape) {
       account.faults.push_back({FaultKind::kWrongShape, tensor.name,
-                                fmt::format("{}: the file has shape {}, the configuration means {}", tensor.name,
-                                            shape_text(found->second->shape), shape_text(tensor.shape))});
+                                fmt::format("{}: the file has shape {}, the configuration means {} ({})", tensor.name,
+                                            shape_text(found->second->shape), shape_text(tensor.shape),
+                                            explain_shape(map, tensor))});
     } else {
       ++account.tensors_used;
     }

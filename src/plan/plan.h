@@ -41,6 +41,7 @@ struct Tensor {
   std::string name;
   Shape shape;
   std::string drops;  ///< why some of its elements have no place in MaxText; empty when all must have one
+  uint32_t rule = 0, part = 0;  ///< of the map: the first that names it
 };
 
 /// One MaxText parameter.
