@@ -11,6 +11,23 @@ from maxport import _core
 from maxport._arrays import LazyArray
 
 
+#: What the markers of empty containers stand for; a named tuple's type is not stored.
+_EMPTY = {"Dict": dict, "List": list, "Tuple": tuple, "NamedTuple": tuple, "None": lambda: None}
+
+
+def nest(leaves: Mapping[tuple, Any]) -> Any:
+  """Nested dictionaries from paths; levels whose keys are ints become lists."""
+  if () in leaves:
+    return leaves[()]
+  inner: dict[Any, dict[tuple, Any]] = {}
+  for path, leaf in leaves.items():
+    inner.setdefault(path[0], {})[path[1:]] = leaf
+  nested = {key: nest(below) for key, below in inner.items()}
+  if nested and all(isinstance(key, int) for key in nested):
+    return [nested[index] for index in sorted(nested)]
+  return nested
+
+
 class Checkpoint(Mapping[str, LazyArray]):
   """A checkpoint: a mapping of tensor names, in sorted order, to `LazyArray`s.
 
@@ -54,6 +71,18 @@ class Checkpoint(Mapping[str, LazyArray]):
   def nbytes(self) -> int:
     """Size of all numbers in memory."""
     return sum(array.nbytes for array in self.values())
+
+  def tree(self) -> dict[Any, Any]:
+    """The leaves as the nested dictionaries and lists that were saved.
+
+    Strings, None and empty containers are in their places. For safetensors, whose names have no structure, this is
+    the flat dictionary.
+    """
+    if not self._core.paths:
+      return dict(self.items())
+    leaves: dict[str, Any] = {**dict(self.items()), **self.texts}
+    leaves.update((name, _EMPTY[kind]()) for name, kind in self.empties.items())
+    return nest({tuple(path): leaves[name] for name, path in self._core.paths.items()})
 
   def __repr__(self) -> str:
     return f"<maxport.Checkpoint {self.path!r} format={self.format} tensors={len(self)}>"

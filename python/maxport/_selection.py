@@ -36,7 +36,7 @@ def read(read_box: ReadBox, key: Any, shape: tuple[int, ...], dtype: np.dtype, g
     wanted, remaining = _on_axis(item, len(positions), shape[len(positions)])
     positions.append(wanted)
     rest.append(remaining)
-  return _gather(read_box, positions, dtype, granule)[tuple(rest)]
+  return _gather(read_box, positions, shape, dtype, granule)[tuple(rest)]
 
 
 def _expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
@@ -114,7 +114,8 @@ def _intervals(positions: Positions, worth_skipping: int, most: int) -> list[Int
           for begin in range(first, first + count, most)]
 
 
-def _gather(read_box: ReadBox, positions: list[Positions], dtype: np.dtype, granule: Sequence[int]) -> np.ndarray:
+def _gather(read_box: ReadBox, positions: list[Positions], shape: tuple[int, ...], dtype: np.dtype,
+            granule: Sequence[int]) -> np.ndarray:
   """Reads the product of all positions, as one array."""
   block = np.empty(tuple(len(wanted) for wanted in positions), dtype)
   if block.size == 0:
@@ -123,9 +124,9 @@ def _gather(read_box: ReadBox, positions: list[Positions], dtype: np.dtype, gran
   partial = math.prod(spans) > block.size
   intervals = []
   for axis, wanted in enumerate(positions):
-    row = math.prod(spans[axis + 1:]) * dtype.itemsize
-    skip = max(-(-_WORTH_SKIPPING // row), granule[axis])
-    most = -(-max(_MAX_PARTIAL_BOX // row, 1) // granule[axis]) * granule[axis]
+    stored_row, read_row = (math.prod(inner[axis + 1:]) * dtype.itemsize for inner in (shape, spans))
+    skip = max(-(-_WORTH_SKIPPING // stored_row), granule[axis])
+    most = -(-max(_MAX_PARTIAL_BOX // read_row, 1) // granule[axis]) * granule[axis]
     intervals.append(_intervals(wanted, skip, most if partial else spans[axis]))
   for chosen in itertools.product(*intervals):
     _read_box(read_box, positions, chosen, block)

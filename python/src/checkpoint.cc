@@ -1,6 +1,7 @@
 #include "checkpoint.h"
 
 #include <algorithm>
+#include <string>
 
 #include "file_tensors.h"
 #include "huggingface/model_directory.h"
@@ -86,6 +87,11 @@ class OrbaxCheckpoint final : public Checkpoint {
 
  private:
   Result<> add(const orbax::CheckpointLeaf& leaf) {
+    LeafPath& path = paths[leaf.name];
+    for (const orbax::KeyPart& part : leaf.path) {
+      if (part.sequence) path.emplace_back(int64_t{std::stoll(part.key)});
+      else path.emplace_back(part.key);
+    }
     if (leaf.kind == orbax::LeafKind::kString) {
       MAXPORT_ASSIGN_OR_RETURN(texts[leaf.name], checkpoint_->text(leaf));
     } else if (leaf.kind == orbax::LeafKind::kEmpty) {

@@ -8,12 +8,16 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "orbax/lazy_tensor.h"
 #include "storage/storage.h"
 
 namespace maxport::python {
+
+/// The place of a leaf in an Orbax tree: keys of dictionaries and indices of lists, outermost first.
+using LeafPath = std::vector<std::variant<std::string, int64_t>>;
 
 struct NamedTensor {
   std::shared_ptr<const orbax::LazyTensor> lazy;
@@ -32,6 +36,7 @@ class Checkpoint {
   std::string format;  ///< "safetensors", "huggingface" or "orbax"
   std::string path;    ///< what is read, after choosing step, item or snapshot
   std::map<std::string, NamedTensor> tensors;
+  std::map<std::string, LeafPath> paths;       ///< of all leaves of an Orbax tree; nothing for the others
   std::map<std::string, std::string> texts;    ///< string leaves
   std::map<std::string, std::string> empties;  ///< empty containers: "Dict", "None", ...
   std::string metadata = "{}";                 ///< JSON: the file's, or the checkpoint's, own

@@ -5,6 +5,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
@@ -111,6 +112,7 @@ NB_MODULE(_core, module) {
   nb::class_<Checkpoint>(module, "Checkpoint")
       .def_ro("format", &Checkpoint::format)
       .def_ro("path", &Checkpoint::path)
+      .def_ro("paths", &Checkpoint::paths)
       .def_ro("texts", &Checkpoint::texts)
       .def_ro("empties", &Checkpoint::empties)
       .def_ro("metadata", &Checkpoint::metadata)
