@@ -48,7 +48,10 @@ Result<Codec> parse_blosc(JsonMembers& members) {
   MAXPORT_ASSIGN_OR_RETURN(codec.level, level_of(members, "clevel", 0, 9, {}));
   MAXPORT_ASSIGN_OR_RETURN(const size_t shuffle, members.choice("shuffle", {"noshuffle", "shuffle", "bitshuffle"}));
   codec.shuffle = static_cast<Shuffle>(shuffle);
-  MAXPORT_ASSIGN_OR_RETURN(codec.type_size, members.integer("typesize", 1, 255));
+  // Means something to a shuffle only; TensorStore leaves it out without one.
+  if (codec.shuffle != Shuffle::kNone || members.find("typesize")) {
+    MAXPORT_ASSIGN_OR_RETURN(codec.type_size, members.integer("typesize", 1, 255));
+  }
   MAXPORT_ASSIGN_OR_RETURN(codec.block_size, members.integer("blocksize", 0, std::numeric_limits<int32_t>::max()));
   return codec;
 }
@@ -210,12 +213,14 @@ Json configuration_json(const Codec& codec, DType dtype) {
       if (!codec.sharding->index_at_end) out["index_location"] = "start";
       return out;
     }
-    case CodecKind::kBlosc:
-      return {{"blocksize", codec.block_size},
-              {"clevel", codec.level},
-              {"cname", codec.compressor},
-              {"shuffle", kShuffleNames[static_cast<size_t>(codec.shuffle)]},
-              {"typesize", codec.type_size}};
+    case CodecKind::kBlosc: {
+      Json out = {{"blocksize", codec.block_size},
+                  {"clevel", codec.level},
+                  {"cname", codec.compressor},
+                  {"shuffle", kShuffleNames[static_cast<size_t>(codec.shuffle)]}};
+      if (codec.shuffle != Shuffle::kNone) out["typesize"] = codec.type_size;
+      return out;
+    }
     case CodecKind::kZstd: return {{"checksum", codec.checksum}, {"level", codec.level}};
     case CodecKind::kGzip: return {{"level", codec.level}};
     default: return nullptr;

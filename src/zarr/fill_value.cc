@@ -96,7 +96,8 @@ Json float_json(Version version, DType dtype, ByteSpan element) {
   const double value = value_of(dtype, element);
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
   if (!std::isnan(value)) return value;
-  if (version == Version::kV2) return "NaN";
+  const Bytes usual = element_of(dtype, std::numeric_limits<double>::quiet_NaN());
+  if (version == Version::kV2 || std::ranges::equal(usual, element)) return "NaN";
   std::byte bits[8] = {};
   std::ranges::copy(element, bits);
   return fmt::format("0x{:0{}x}", load_le<uint64_t>(bits), 2 * element.size());

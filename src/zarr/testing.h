@@ -1,15 +1,15 @@
-// What several tests of this room need: random bytes and specs, and a store in memory.
+// What several tests of this room need: random bytes, a store in memory, and arrays in it.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <map>
-#include <random>
 
 #include "storage/key_value_store.h"
 #include "zarr/chunk.h"
 #include "zarr/grid.h"
 #include "zarr/metadata.h"
+#include "zarr/random_spec.h"
 
 namespace maxport::zarr {
 
@@ -43,12 +43,6 @@ class MapStore final : public KeyValueReader {
     return fail(ErrorKind::kUnsupported, "not needed here");
   }
 };
-
-using Random = std::mt19937_64;
-
-inline int64_t pick(Random& random, int64_t min, int64_t max) {
-  return std::uniform_int_distribution<int64_t>(min, max)(random);
-}
 
 /// Bytes that compress a little; of bool only 0 and 1.
 inline Bytes random_bytes(Random& random, int64_t count, DType dtype = DType::kUint8) {
@@ -100,79 +94,6 @@ inline void store_array(const ArraySpec& spec, const Bytes& array, const std::st
     store.values[array_key(name, chunk_key(spec, position))] = copy_of(*encoded);
     return true;
   });
-}
-
-/// A spec of either version with any codecs that can be written, shards in shards, transposes and both byte orders.
-inline ArraySpec random_spec(Random& random) {
-  auto byte_codecs = [&](DType dtype) {
-    std::vector<Codec> out;
-    if (pick(random, 0, 2) == 0)
-      out.push_back({.kind = CodecKind::kZstd, .level = 1, .checksum = pick(random, 0, 1) == 1});
-    if (pick(random, 0, 2) == 0)
-      out.push_back({.kind = CodecKind::kBlosc,
-                     .level = 1,
-                     .compressor = pick(random, 0, 1) ? "lz4" : "zstd",
-                     .shuffle = static_cast<Shuffle>(pick(random, 0, 2)),
-                     .type_size = dtype_bytes(dtype)});
-    if (pick(random, 0, 1) == 0) out.push_back({.kind = CodecKind::kCrc32c});
-    return out;
-  };
-  const auto types = all_dtypes();
-  ArraySpec spec;
-  spec.version = pick(random, 0, 2) == 0 ? Version::kV2 : Version::kV3;
-  spec.dtype = types[static_cast<size_t>(pick(random, 0, static_cast<int64_t>(types.size()) - 1))].dtype;
-  const auto rank = static_cast<size_t>(pick(random, 0, 4));
-  Shape inner;
-  for (size_t i = 0; i < rank; ++i) {
-    spec.shape.push_back(pick(random, 1, 9));
-    inner.push_back(pick(random, 1, 4));
-    spec.chunk_shape.push_back(inner[i] * (spec.version == Version::kV3 ? pick(random, 1, 3) : 1));
-  }
-  const bool big = dtype_bytes(spec.dtype) > 1 && dtype_info(spec.dtype).zarr2[0] == '<' && pick(random, 0, 2) == 0;
-  const Codec bytes{.kind = CodecKind::kBytes, .big_endian = big};
-  if (rank > 1 && pick(random, 0, 2) == 0) {
-    Codec transpose{.kind = CodecKind::kTranspose};
-    for (size_t i = rank; i-- > 0;) transpose.order.push_back(static_cast<int>(i));
-    if (spec.version == Version::kV3) std::ranges::shuffle(transpose.order, random);
-    spec.codecs.push_back(transpose);
-  }
-  if (spec.version == Version::kV2) {
-    spec.codecs.push_back(bytes);
-    std::vector<Codec> codecs = byte_codecs(spec.dtype);
-    if (!codecs.empty() && codecs[0].kind != CodecKind::kCrc32c) {
-      codecs[0].checksum = false;
-      spec.codecs.push_back(codecs[0]);
-    }
-    spec.key_encoding = {.prefixed = false, .separator = pick(random, 0, 1) ? '.' : '/'};
-    return spec;
-  }
-  if (pick(random, 0, 1) == 0) {
-    if (!spec.codecs.empty()) {
-      Shape stored;
-      for (int axis : spec.codecs[0].order) stored.push_back(inner[static_cast<size_t>(axis)]);
-      inner = stored;
-    }
-    auto sharding = std::make_shared<Sharding>();
-    sharding->chunk_shape = inner;
-    sharding->index_at_end = pick(random, 0, 1) == 1;
-    sharding->index_codecs = {{.kind = CodecKind::kBytes, .big_endian = pick(random, 0, 3) == 0}};
-    if (pick(random, 0, 3) > 0) sharding->index_codecs.push_back({.kind = CodecKind::kCrc32c});
-    sharding->codecs = byte_codecs(spec.dtype);
-    sharding->codecs.insert(sharding->codecs.begin(), bytes);
-    if (pick(random, 0, 2) == 0) {
-      auto nested = std::make_shared<Sharding>(*sharding);
-      nested->chunk_shape = Shape(rank, 1);
-      sharding->codecs = {{.kind = CodecKind::kSharding, .sharding = nested}};
-    }
-    spec.codecs.push_back({.kind = CodecKind::kSharding, .sharding = sharding});
-  } else {
-    spec.codecs.push_back(bytes);
-    for (Codec& codec : byte_codecs(spec.dtype)) spec.codecs.push_back(codec);
-  }
-  spec.key_encoding.prefixed = pick(random, 0, 1) == 1;
-  spec.key_encoding.separator = pick(random, 0, 1) ? '.' : '/';
-  spec.fill_value.resize(static_cast<size_t>(dtype_bytes(spec.dtype)));
-  return spec;
 }
 
 }  // namespace maxport::zarr
