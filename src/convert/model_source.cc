@@ -107,6 +107,11 @@ std::optional<Shape> ModelSource::shape(std::string_view name) const {
   return found->second.info->shape;
 }
 
+bool ModelSource::contains_prefix(std::string_view prefix) const {
+  const auto found = directory_->tensors().lower_bound(prefix);
+  return found != directory_->tensors().end() && found->first.starts_with(prefix);
+}
+
 Result<> ModelSource::check_equal_tensors() const {
   for (const models::EqualTensors& pair : map_.equal) {
     MAXPORT_ASSIGN_OR_RETURN(const auto kept, directory_->find(pair.kept));

@@ -56,6 +56,7 @@ class ModelSource : public engine::TensorReader, public models::SourceNames {
   // models::SourceNames
   bool contains(std::string_view name) const override;
   std::optional<Shape> shape(std::string_view name) const override;
+  bool contains_prefix(std::string_view prefix) const override;
 
  private:
   ModelSource() = default;

@@ -4,12 +4,23 @@
 #include <algorithm>
 #include <array>
 
+#include "models/spelling.h"
+
 namespace maxport::models {
 namespace {
 
 using Names = std::array<std::string_view, 1>;
 
 constexpr Names kLlama{"llama"};
+constexpr Names kMistral{"mistral"};
+constexpr Names kMixtral{"mixtral"};
+constexpr Names kQwen25{"qwen2"};
+constexpr Names kQwen3{"qwen3"};
+constexpr Names kQwen3Moe{"qwen3_moe"};
+constexpr Names kGptOss{"gpt_oss"};
+constexpr Names kOlmo3{"olmo3"};
+constexpr Names kGemma2{"gemma2"};
+constexpr std::array<std::string_view, 2> kGemma3{"gemma3", "gemma3_text"};
 constexpr Names kDeepSeek2{"deepseek_v2"};
 constexpr Names kDeepSeek3{"deepseek_v3"};
 constexpr Names kDeepSeek32{"deepseek_v32"};
@@ -25,6 +36,15 @@ constexpr std::string_view kDeepstack = "deepstack adds pictures to single layer
 
 constexpr std::array kFamilies{
     Family{"llama", "Llama 3.1", kLlama, true, {}, llama},
+    Family{"mistral", "Mistral", kMistral, true, {}, mistral},
+    Family{"mixtral", "Mixtral", kMixtral, true, {}, mixtral},
+    Family{"qwen2.5", "Qwen2.5", kQwen25, true, {}, qwen25},
+    Family{"qwen3", "Qwen3", kQwen3, true, {}, qwen3},
+    Family{"qwen3-moe", "Qwen3 MoE", kQwen3Moe, true, {}, qwen3},
+    Family{"gpt-oss", "gpt-oss", kGptOss, true, {}, gpt_oss},
+    Family{"olmo3", "Olmo 3", kOlmo3, true, {}, olmo3},
+    Family{"gemma2", "Gemma 2", kGemma2, true, {}, gemma2},
+    Family{"gemma3", "Gemma 3", kGemma3, true, {}, gemma3},
     Family{"deepseek2", "DeepSeek V2", kDeepSeek2, true, {}, deepseek2},
     Family{"deepseek3", "DeepSeek V3", kDeepSeek3, true, {}, deepseek3, true},
     Family{"deepseek3.2", "DeepSeek V3.2", kDeepSeek32, true, {}, deepseek32, true},
@@ -65,7 +85,12 @@ Result<ParameterMap> parameter_map(const Family& family, const ModelContext& con
   if (context.layout.mtp_num_layers > 0 && !family.predicts_tokens_ahead)
     return fail(ErrorKind::kUnsupported, "{} with mtp_num_layers={}: where its prediction layers go is not known; "
                 "convert with mtp_num_layers=0", family.title, context.layout.mtp_num_layers);
-  return family.parameter_map(context);
+  if (context.source == nullptr) return family.parameter_map(context);
+  MAXPORT_ASSIGN_OR_RETURN(const Spelling spelling, find_spelling(family, context));
+  const RespeltNames names(*context.source, spelling);
+  MAXPORT_ASSIGN_OR_RETURN(ParameterMap map, family.parameter_map({context.config, context.layout, &names}));
+  respell(spelling, map);
+  return map;
 }
 
 }  // namespace maxport::models

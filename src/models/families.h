@@ -5,6 +5,14 @@
 
 namespace maxport::models {
 
+Result<ParameterMap> gemma2(const ModelContext& context);
+Result<ParameterMap> gemma3(const ModelContext& context);
+Result<ParameterMap> gpt_oss(const ModelContext& context);
+Result<ParameterMap> mistral(const ModelContext& context);
+Result<ParameterMap> mixtral(const ModelContext& context);
+Result<ParameterMap> olmo3(const ModelContext& context);
+Result<ParameterMap> qwen25(const ModelContext& context);
+Result<ParameterMap> qwen3(const ModelContext& context);
 Result<ParameterMap> deepseek2(const ModelContext& context);
 Result<ParameterMap> deepseek3(const ModelContext& context);
 Result<ParameterMap> deepseek32(const ModelContext& context);

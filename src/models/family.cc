@@ -66,18 +66,21 @@ void add_equal(const ModelContext& context, ParameterMap& map, std::string kept,
 }
 
 Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding,
-                                std::string head, Arithmetic embedding_arithmetic) {
+                                std::string head, Arithmetic embedding_arithmetic, std::string truncates) {
   MAXPORT_ASSIGN_OR_RETURN(const int64_t vocab, map.dimensions.get("vocab"));
   const int64_t rows = context.layout.vocab_size.value_or(vocab);
-  if (rows < vocab)
+  if (rows < vocab && truncates.empty())
     return fail(ErrorKind::kInvalidArgument,
                 "MaxText's vocab_size is {}, but the model has {} tokens; pass vocab_size={} or more", rows, vocab, vocab);
-  map.dimensions.set("table_rows", rows);
-  const bool padded = rows > vocab;
-  Rule& table = map.add("token_embedder.embedding", embedding,
-                        padded ? "vocab emb -> vocab@0/table_rows emb" : "vocab emb -> vocab emb",
-                        std::move(embedding_arithmetic));
-  if (padded) table.fill = 0.0f;
+  map.dimensions.set("table_rows", rows, "MaxText's vocab_size");
+  const std::string tokens = rows < vocab ? "table_rows@0/vocab" : "vocab";
+  const std::string table_rows = rows > vocab ? "vocab@0/table_rows" : rows < vocab ? "table_rows" : "vocab";
+  const auto complete = [&](Rule& rule) {
+    if (rows > vocab) rule.fill = 0.0f;
+    if (rows < vocab) rule.drops = truncates;
+  };
+  complete(map.add("token_embedder.embedding", embedding, fmt::format("{} emb -> {} emb", tokens, table_rows),
+                   std::move(embedding_arithmetic)));
 
   const bool head_in_source = context.source_has(head);
   MAXPORT_ASSIGN_OR_RETURN(huggingface::TiedHead tied, context.config.tied_head(context.source ? head_in_source : true));
@@ -86,9 +89,7 @@ Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, 
   map.notes.push_back(fmt::format("tie_word_embeddings: the output head is {} ({})",
                                   tied.tied ? "tied to the embedding" : "a weight of its own", tied.source));
   if (!tied.tied) {
-    Rule& dense = map.add("decoder.logits_dense.kernel", head,
-                          padded ? "vocab emb -> emb vocab@0/table_rows" : "vocab emb -> emb vocab");
-    if (padded) dense.fill = 0.0f;
+    complete(map.add("decoder.logits_dense.kernel", head, fmt::format("{} emb -> emb {}", tokens, table_rows)));
   } else if (head_in_source) {
     map.ignore(head, "tied to the token embedding");
     if (context.layout.head == HeadPolicy::kAuto) map.equal.push_back({embedding, head, "the head is tied"});

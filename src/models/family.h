@@ -44,6 +44,8 @@ class SourceNames {
   virtual ~SourceNames() = default;
   virtual bool contains(std::string_view name) const = 0;
   virtual std::optional<Shape> shape(std::string_view name) const = 0;
+  /// True when some name begins like this.
+  virtual bool contains_prefix(std::string_view prefix) const = 0;
 };
 
 struct ModelContext {
@@ -97,8 +99,9 @@ Result<> check_layer_types(const huggingface::ConfigRoles& config, int64_t perio
 
 /// The token table "token_embedder.embedding", with MaxText's padding rows when its vocabulary is larger, and an output
 /// head of its own or tied to it.
+/// A file with more rows than MaxText's table is an error, unless `truncates` names the reason to drop them.
 Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding, std::string head,
-                                Arithmetic embedding_arithmetic = {});
+                                Arithmetic embedding_arithmetic = {}, std::string truncates = {});
 
 /// A source tensor that repeats another: left out, provided it holds the same values. Nothing when the source has none.
 void add_equal(const ModelContext& context, ParameterMap& map, std::string kept, std::string dropped,

@@ -34,6 +34,10 @@ class HeldNames : public models::SourceNames {
     const auto found = directory_.tensors().find(name);
     return found == directory_.tensors().end() ? std::nullopt : std::optional(found->second.info->shape);
   }
+  bool contains_prefix(std::string_view prefix) const override {
+    const auto found = directory_.tensors().lower_bound(prefix);
+    return found != directory_.tensors().end() && found->first.starts_with(prefix);
+  }
 
  private:
   const huggingface::ModelDirectory& directory_;
