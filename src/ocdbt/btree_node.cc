@@ -104,8 +104,8 @@ class NodeDecoder {
       return fail(ErrorKind::kCorruptData, "{} entries stated at offset {}, expected 1 to {}", count_, offset,
                   kMaxNodeEntries);
     if (count_ > reader_.remaining())
-      return fail(ErrorKind::kCorruptData, "{} entries stated at offset {}, more than the {} bytes left can hold", count_,
-                  offset, reader_.remaining());
+      return fail(ErrorKind::kCorruptData, "{} entries stated at offset {}, more than the {} bytes left can hold",
+                  count_, offset, reader_.remaining());
     return {};
   }
 
@@ -187,9 +187,10 @@ class NodeDecoder {
     for (uint32_t i = 0; i < count_; ++i) {
       const auto kind = std::to_integer<uint8_t>(kinds[i]);
       if (kind > 1 || (kind == 0 && entries[i].value.length > kMaxInlineBytes))
-        return fail(ErrorKind::kCorruptData,
-                    "value {} of {} bytes has kind {} at offset {}, expected 1 (out of line) or, up to {} bytes, 0 (inline)",
-                    i, entries[i].value.length, kind, kinds_offset + i, kMaxInlineBytes);
+        return fail(
+            ErrorKind::kCorruptData,
+            "value {} of {} bytes has kind {} at offset {}, expected 1 (out of line) or, up to {} bytes, 0 (inline)", i,
+            entries[i].value.length, kind, kinds_offset + i, kMaxInlineBytes);
       if (kind == 1) outside.push_back(i);
       if (kind == 0) inline_bytes += entries[i].value.length;
     }
@@ -234,8 +235,8 @@ class NodeDecoder {
         read_column(count_, [&](size_t i, uint64_t value) { entries[i].statistics.num_keys = value; }));
     MAXPORT_RETURN_IF_ERROR(
         read_column(count_, [&](size_t i, uint64_t value) { entries[i].statistics.num_tree_bytes = value; }));
-    return read_column(
-        count_, [&](size_t i, uint64_t value) { entries[i].statistics.num_indirect_value_bytes = value; });
+    return read_column(count_,
+                       [&](size_t i, uint64_t value) { entries[i].statistics.num_indirect_value_bytes = value; });
   }
 
   ByteReader reader_;
@@ -244,8 +245,8 @@ class NodeDecoder {
 };
 
 uint64_t BtreeNode::memory_bytes() const {
-  uint64_t bytes = sizeof *this + keys_.capacity() + inline_values_.capacity() + leaves_.capacity() * sizeof(LeafEntry) +
-                   children_.capacity() * sizeof(InteriorEntry);
+  uint64_t bytes = sizeof *this + keys_.capacity() + inline_values_.capacity() +
+                   leaves_.capacity() * sizeof(LeafEntry) + children_.capacity() * sizeof(InteriorEntry);
   for (const DataFile& file : files_) bytes += sizeof file + file.base_path.size() + file.relative_path.size();
   return bytes;
 }

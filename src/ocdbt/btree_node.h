@@ -1,9 +1,12 @@
 // One node of the B+tree that leads from keys to values (formats.md 1.4). Pure functions of the body inside the frame.
 //
 //   body: height u8 | data file table | num_entries n varint | columns
-//   keys of both: key_prefix_length × n-1 | key_suffix_length × n | (interior: subtree_common_prefix_length × n) | suffixes
-//   leaf, height 0: value_length × n | value_kind u8 × n | file id, then offset × values out of line | inline values
-//   interior: file id × n | offset × n | length × n | num_keys × n | num_tree_bytes × n | num_indirect_value_bytes × n
+//   keys: key_prefix_length × n-1 | key_suffix_length × n | subtree_common_prefix_length × n, interior nodes only
+//         | key_suffix bytes
+//   leaf, height 0: value_length × n | value_kind u8 × n | file id × values out of line | offset × values out of line
+//                   | inline values
+//   interior: file id × n | offset × n | length × n | num_keys × n | num_tree_bytes × n
+//             | num_indirect_value_bytes × n
 //
 // Keys strictly increase. They lack whatever prefix the parents' entries account for.
 #pragma once
@@ -27,7 +30,7 @@ inline constexpr uint64_t kMaxInlineBytes = uint64_t{1} << 20;
 /// A key and its value, which lies in a data file or in the node.
 struct LeafEntry {
   std::string_view key = {};
-  Location value = {};                       ///< only the length counts for inline values
+  Location value = {};                      ///< only the length counts for inline values
   const std::byte* inline_value = nullptr;  ///< not null for inline values, also empty ones
 
   bool is_inline() const { return inline_value != nullptr; }
@@ -72,8 +75,8 @@ class BtreeNode {
 /// Decodes a body; kCorruptData with the offset for any deviation.
 Result<BtreeNode> decode_btree_node(ByteSpan body);
 
-/// Encodes 1 to kMaxNodeEntries sorted entries. `dropped_prefix` bytes are left out of each key; entries' files count in
-/// `files`.
+/// Encodes 1 to kMaxNodeEntries sorted entries. `dropped_prefix` bytes are left out of each key; entries' files count
+/// in `files`.
 Bytes encode_leaf_node(std::span<const LeafEntry> entries, const std::vector<DataFile>& files, size_t dropped_prefix);
 Bytes encode_interior_node(uint8_t height, std::span<const InteriorEntry> entries, const std::vector<DataFile>& files,
                            size_t dropped_prefix);

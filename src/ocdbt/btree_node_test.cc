@@ -43,7 +43,9 @@ TEST(BtreeNode, ReadsTheLeafThatStockWrote) {
   EXPECT_EQ(leaves[0].key, "a/.zarray");
   EXPECT_EQ(as_text(leaves[0].inline_bytes()), kZarray4);
   EXPECT_EQ(leaves[1].key, "a/0");
-  EXPECT_EQ(hex(leaves[1].inline_bytes()), "28b52ffd2010810000" "00000000010000000200000003000000");
+  EXPECT_EQ(hex(leaves[1].inline_bytes()),
+            "28b52ffd2010810000"
+            "00000000010000000200000003000000");
   EXPECT_EQ(leaves[2].key, "b/.zarray");
   EXPECT_EQ(leaves[2].value.length, 168u);
   EXPECT_EQ(leaves[3].key, "b/0");
@@ -65,10 +67,8 @@ TEST(BtreeNode, HasTheBytesThatStockWrites) {
 TEST(BtreeNode, ReadsBackALeaf) {
   const std::vector<DataFile> files = {{"", "d/1"}, {"", "d/2"}};
   const std::vector<LeafEntry> entries = {
-      inline_entry("pre", ""),
-      {.key = "prefix", .value = {1, 5, 6}},
-      inline_entry("prefix/a", "value"),
-      {.key = "prefix/b", .value = {0, (uint64_t{1} << 63) - 10, 9}},
+      inline_entry("pre", ""),           {.key = "prefix", .value = {1, 5, 6}},
+      inline_entry("prefix/a", "value"), {.key = "prefix/b", .value = {0, (uint64_t{1} << 63) - 10, 9}},
       inline_entry("prez", ""),
   };
   for (const size_t dropped : {0, 3}) {

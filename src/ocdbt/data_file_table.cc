@@ -9,7 +9,8 @@ size_t common_prefix(std::string_view a, std::string_view b) {
   return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
-/// Bytes of the previous path that the next one repeats. The relative part may be shared only by files of one base path.
+/// Bytes of the previous path that the next one repeats. The relative part may be shared only by files of one base
+/// path.
 size_t shared_bytes(const DataFile& previous, const DataFile& next) {
   const size_t shared = common_prefix(previous.path(), next.path());
   if (previous.base_path == next.base_path) return shared;

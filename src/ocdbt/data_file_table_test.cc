@@ -34,9 +34,12 @@ TEST(DataFileTable, HasTheBytesThatStockWrites) {
 }
 
 TEST(DataFileTable, ReadsBackAnyPaths) {
-  for (const std::vector<DataFile>& files :
-       {std::vector<DataFile>{}, {{"", ""}}, {{"", ""}, {"", "d/1"}}, {{"a/", "b"}, {"a/b/", "b"}, {"a/b/", "c"}},
-        {{"b/", "x"}, {"", "b/x"}}, {{"", std::string(kMaxPathBytes, 'x')}}})
+  for (const std::vector<DataFile>& files : {std::vector<DataFile>{},
+                                             {{"", ""}},
+                                             {{"", ""}, {"", "d/1"}},
+                                             {{"a/", "b"}, {"a/b/", "b"}, {"a/b/", "c"}},
+                                             {{"b/", "x"}, {"", "b/x"}},
+                                             {{"", std::string(kMaxPathBytes, 'x')}}})
     EXPECT_EQ(*decode(encode(files)), files);
 }
 
@@ -84,10 +87,19 @@ TEST(DataFileTable, RefusesPathsThatGrowOutOfAllProportion) {
 TEST(ResolvePath, StaysBelowTheDatabase) {
   EXPECT_EQ(*resolve_path("", "d/1"), "d/1");
   EXPECT_EQ(*resolve_path("ocdbt.process_0/", "d/..1"), "ocdbt.process_0/d/..1");
-  const std::pair<std::string, std::string> bad[] = {
-      {"", ""}, {"", "/etc/passwd"}, {"", "../x"}, {"", "a/../../x"}, {"a/", "/x"}, {"/", "x"}, {"", "a/"},
-      {"", "./a"}, {".", "./a"}, {"a/.", "./x"}, {"", "a\\b"}, {"", std::string("a\0b", 3)},
-      {std::string(40000, 'x') + "/", std::string(40000, 'y')}};
+  const std::pair<std::string, std::string> bad[] = {{"", ""},
+                                                     {"", "/etc/passwd"},
+                                                     {"", "../x"},
+                                                     {"", "a/../../x"},
+                                                     {"a/", "/x"},
+                                                     {"/", "x"},
+                                                     {"", "a/"},
+                                                     {"", "./a"},
+                                                     {".", "./a"},
+                                                     {"a/.", "./x"},
+                                                     {"", "a\\b"},
+                                                     {"", std::string("a\0b", 3)},
+                                                     {std::string(40000, 'x') + "/", std::string(40000, 'y')}};
   for (const auto& [inherited, path] : bad) {
     const auto result = resolve_path(inherited, path);
     ASSERT_FALSE(result) << path;

@@ -33,7 +33,8 @@ struct WriterOptions {
   std::optional<int> zstd_level = 0;  ///< of nodes and manifest; nothing: not compressed
 };
 
-/// Fills a database in the folder `root`, which finish() makes when nothing else did; `storage` must outlive the writer.
+/// Fills a database in the folder `root`, which finish() makes when nothing else did; `storage` must outlive the
+/// writer.
 ///
 /// A segment is one data file: values follow each other in the order in which they were put, with less than 1 MiB held
 /// back; a segment with inline values only has no file. finish() writes the nodes, then the manifest. It needs about

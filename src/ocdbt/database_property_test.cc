@@ -58,11 +58,14 @@ RC_GTEST_PROP(Database, ListsByPrefixInOrder, ()) {
   const std::string prefix = *rc::gen::container<std::string>(rc::gen::element('a', 'b', '/'));
   for (const std::string& start : {std::string(), prefix.substr(0, 1), prefix.substr(0, 2), prefix}) {
     std::vector<std::string> listed, expected;
-    RC_ASSERT(reader->list(start, [&](std::string_view key, const ValueLocation& where) -> Result<> {
-      listed.emplace_back(key);
-      RC_ASSERT(where.length == values.at(std::string(key)).size());
-      return {};
-    }).has_value());
+    RC_ASSERT(reader
+                  ->list(start,
+                         [&](std::string_view key, const ValueLocation& where) -> Result<> {
+                           listed.emplace_back(key);
+                           RC_ASSERT(where.length == values.at(std::string(key)).size());
+                           return {};
+                         })
+                  .has_value());
     for (const auto& [key, value] : values)
       if (key.starts_with(start)) expected.push_back(key);
     RC_ASSERT(listed == expected);

@@ -101,7 +101,8 @@ class DatabaseReader final : public KeyValueReader {
 
   Result<Bytes> read_found(const Found& found, uint64_t offset, uint64_t length) {
     const LeafEntry& entry = *found.entry;
-    if (!entry.is_inline()) return loader_.read(found.node->paths[entry.value.file], entry.value.offset + offset, length);
+    if (!entry.is_inline())
+      return loader_.read(found.node->paths[entry.value.file], entry.value.offset + offset, length);
     const ByteSpan part = entry.inline_bytes().subspan(offset, length);
     return Bytes(part.begin(), part.end());
   }

@@ -212,7 +212,8 @@ TEST(DamagedDatabase, WithAChildSmallerThanItsParentStates) {
   HandMade made;
   const Location child = made.leaf({"a"});
   const Location root = made.interior(1, {{.key = "k", .child = child}});
-  EXPECT_THAT(failure(made.open(root, 1)), HasSubstr("its first key \"a\" is smaller than \"k\", the one its parent states"));
+  EXPECT_THAT(failure(made.open(root, 1)),
+              HasSubstr("its first key \"a\" is smaller than \"k\", the one its parent states"));
 }
 
 TEST(DamagedDatabase, WithChildrenThatOverlap) {
@@ -247,8 +248,9 @@ TEST(DamagedDatabase, WithBasePathsThatJoinToLeaveIt) {
   const Location root = made.interior(1, {{.key = "k", .child = leaf}}, {{".", "d/nodes"}});
   ASSERT_TRUE(made.storage().make_directories("db/.d"));
   ASSERT_TRUE(made.storage().write_text("db/.d/nodes", as_text(made.nodes())));
-  EXPECT_EQ(failure(made.open(root, 1)),
-            "B+tree node at offset 0 of db/.d/nodes: the data file \"../secret\" does not lie below the database's folder");
+  EXPECT_EQ(
+      failure(made.open(root, 1)),
+      "B+tree node at offset 0 of db/.d/nodes: the data file \"../secret\" does not lie below the database's folder");
 }
 
 TEST(DamagedDatabase, WithValuesAndNodesBeyondTheirFile) {
@@ -298,7 +300,8 @@ TEST(DamagedDatabase, ToleratesBytesAfterTheNodesButNotAfterTheManifest) {
   EXPECT_EQ(failure(made.open(root, 0)), "no failure");
   const std::string manifest = *made.storage().read_text("db/manifest.ocdbt");
   ASSERT_TRUE(made.storage().write_text("db/manifest.ocdbt", manifest + "x"));
-  EXPECT_THAT(failure(open_database(made.storage(), "db")), HasSubstr("db/manifest.ocdbt: manifest states at offset 4"));
+  EXPECT_THAT(failure(open_database(made.storage(), "db")),
+              HasSubstr("db/manifest.ocdbt: manifest states at offset 4"));
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 using testing::HasSubstr;
 using Values = std::vector<std::pair<std::string, std::string>>;
 
-const Values kSome = {{"x/zarr.json", "{}"}, {"x/c/0", std::string(3000, 'a')}, {"x/c/1", std::string(700000, 'b')},
+const Values kSome = {{"x/zarr.json", "{}"}, {"x/c/0", std::string(3000, 'a')},    {"x/c/1", std::string(700000, 'b')},
                       {"y/zarr.json", "[]"}, {"y/c/0", std::string(2000000, 'c')}, {"empty", ""}};
 
 WriterOptions options() {
@@ -226,7 +226,8 @@ TEST(DatabaseWriter, HoldsBackLessThanAMebibyteAndWritesInLargePieces) {
   const auto segment = *writer->start_segment(0);
   const std::string value(2000, 'v');
   for (int i = 0; i < 3000; ++i) ASSERT_TRUE(segment->put(std::to_string(i), as_bytes(value)));
-  const size_t writes = static_cast<size_t>(std::ranges::count(storage.records(), Operation::kWrite, &FaultyStorage::Record::operation));
+  const size_t writes =
+      static_cast<size_t>(std::ranges::count(storage.records(), Operation::kWrite, &FaultyStorage::Record::operation));
   EXPECT_LE(writes, 12u);
   const std::string name = memory.list("db/d")->front().name;
   EXPECT_GT((*memory.open("db/d/" + name))->size(), 3000u * 2000u - (1u << 20));
@@ -279,7 +280,8 @@ TEST(DatabaseWriter, ReportsAFullDiskWhereverItHappens) {
   for (uint64_t nth = 1; nth <= 5; ++nth) {
     MemoryStorage memory;
     FaultyStorage storage(memory);
-    storage.add({.operation = Operation::kWrite, .nth = nth, .error_number = ENOSPC, .from_then_on = true, .bytes_before = 10});
+    storage.add(
+        {.operation = Operation::kWrite, .nth = nth, .error_number = ENOSPC, .from_then_on = true, .bytes_before = 10});
     const auto result = write_database(storage, kSome);
     ASSERT_FALSE(result) << nth;
     EXPECT_EQ(result.error().kind(), ErrorKind::kResourceLimit);

@@ -31,8 +31,7 @@ std::unexpected<Error> too_large(std::string_view what, uint64_t size, uint64_t 
 Result<> decompress_known_size(ByteSpan input, uint64_t size, std::string_view what, Bytes& out) {
   out.resize(size);
   std::byte nothing{};
-  const size_t decoded =
-      ZSTD_decompress(out.empty() ? &nothing : out.data(), out.size(), input.data(), input.size());
+  const size_t decoded = ZSTD_decompress(out.empty() ? &nothing : out.data(), out.size(), input.data(), input.size());
   if (ZSTD_isError(decoded)) return fail(ErrorKind::kCorruptData, "{}: zstd: {}", what, ZSTD_getErrorName(decoded));
   if (decoded != size)
     return fail(ErrorKind::kCorruptData, "{}: the zstd frame holds {} bytes but states {}", what, decoded, size);

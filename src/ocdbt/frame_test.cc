@@ -42,7 +42,8 @@ std::string failure(ByteSpan frame, uint64_t max_body_bytes = kMaxBodyBytes) {
 
 TEST(Frame, ReadsBackWhatItWrote) {
   for (const std::string& body : {std::string(), std::string("x"), std::string(100000, 'y')})
-    for (const std::optional<int> level : {std::optional<int>(), std::optional(0), std::optional(-5), std::optional(19)}) {
+    for (const std::optional<int> level :
+         {std::optional<int>(), std::optional(0), std::optional(-5), std::optional(19)}) {
       const Bytes frame = *encode_frame(kBtreeNodeMagic, as_bytes(body), level);
       Bytes keep;
       EXPECT_EQ(as_text(*decode_frame(frame, kBtreeNodeMagic, "the node", keep)), body);
@@ -97,7 +98,8 @@ TEST(Frame, RefusesEveryChangedByte) {
 
 TEST(Frame, RefusesEveryCut) {
   const Bytes good = *encode_frame(kBtreeNodeMagic, as_bytes("some body"), std::nullopt);
-  for (size_t size = 0; size < good.size(); ++size) EXPECT_NE(failure(ByteSpan(good).first(size)), "no failure") << size;
+  for (size_t size = 0; size < good.size(); ++size)
+    EXPECT_NE(failure(ByteSpan(good).first(size)), "no failure") << size;
   Bytes longer = good;
   longer.push_back({});
   EXPECT_THAT(failure(longer), HasSubstr("states at offset 4 that it has 27 bytes, but there are 28"));
@@ -110,10 +112,10 @@ struct Damage {
 };
 
 TEST(Frame, SaysWhatIsWrongWhereTheCrcIsRight) {
-  for (const Damage& damage : {Damage{0, 0xff, "begins with ffdb20de, expected 0cdb20de"},
-                               Damage{12, 1, "has format version 1, expected 0"},
-                               Damage{13, 2, "has compression method 2, expected 0 (none) or 1 (zstd)"},
-                               Damage{12, 0x80, "has compression method"}}) {
+  for (const Damage& damage :
+       {Damage{0, 0xff, "begins with ffdb20de, expected 0cdb20de"}, Damage{12, 1, "has format version 1, expected 0"},
+        Damage{13, 2, "has compression method 2, expected 0 (none) or 1 (zstd)"},
+        Damage{12, 0x80, "has compression method"}}) {
     Bytes bad = *encode_frame(kBtreeNodeMagic, as_bytes("some body"), std::nullopt);
     bad[damage.offset] = static_cast<std::byte>(damage.value);
     store_le(crc32c(ByteSpan(bad).first(bad.size() - 4)), bad.data() + bad.size() - 4);

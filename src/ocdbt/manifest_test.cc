@@ -41,10 +41,12 @@ TEST(Manifest, ReadsBackWhatItWrote) {
   manifest.config.max_inline_value_bytes = 0;
   manifest.config.max_decoded_node_bytes = UINT32_MAX;
   manifest.files = {{"", ""}, {"x/", "y"}};
-  manifest.versions = {{.generation = 65, .root_height = 3, .root = {1, 5, 7}, .statistics = {1, 2, 3}, .commit_time = 4},
-                       {.generation = 80, .root_height = 0, .root = Location::missing(), .commit_time = UINT64_MAX}};
-  manifest.version_nodes = {{.generation = 48, .location = {1, 9, 9}, .num_generations = 32, .commit_time = 1, .height = 2},
-                            {.generation = 64, .location = {1, 99, 9}, .num_generations = 16, .commit_time = 2, .height = 1}};
+  manifest.versions = {
+      {.generation = 65, .root_height = 3, .root = {1, 5, 7}, .statistics = {1, 2, 3}, .commit_time = 4},
+      {.generation = 80, .root_height = 0, .root = Location::missing(), .commit_time = UINT64_MAX}};
+  manifest.version_nodes = {
+      {.generation = 48, .location = {1, 9, 9}, .num_generations = 32, .commit_time = 1, .height = 2},
+      {.generation = 64, .location = {1, 99, 9}, .num_generations = 16, .commit_time = 2, .height = 1}};
   EXPECT_EQ(*decode_manifest(*encode_manifest(manifest)), manifest);
 }
 

@@ -10,9 +10,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto body = decode_frame(bytes, kBtreeNodeMagic, "the node", keep)) (void)decode_btree_node(*body);
   const auto node = decode_btree_node(bytes);
   if (!node) return 0;
-  const Bytes again = node->height() == 0
-                          ? encode_leaf_node(node->leaves(), node->files(), 0)
-                          : encode_interior_node(node->height(), node->children(), node->files(), 0);
+  const Bytes again = node->height() == 0 ? encode_leaf_node(node->leaves(), node->files(), 0)
+                                          : encode_interior_node(node->height(), node->children(), node->files(), 0);
   const auto reread = decode_btree_node(again);
   MAXPORT_CHECK(reread.has_value() && reread->first_key() == node->first_key() && reread->files() == node->files());
   return 0;

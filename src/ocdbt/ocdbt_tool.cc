@@ -38,11 +38,11 @@ Result<std::string> from_hex(std::string_view text) {
   return out;
 }
 
-/// The i-th chunk of a large model: 64 chunks a tensor, 100 tensors a layer. The value repeats the key up to a length of
-/// 0 to 63 bytes.
+/// The i-th chunk of a large model: 64 chunks a tensor, 100 tensors a layer. The value repeats the key up to a length
+/// of 0 to 63 bytes.
 std::pair<std::string, std::string> make_entry(uint32_t i) {
-  const std::string key = fmt::format("params.params.decoder.layers_{}.tensor_{}.kernel/c/{}/{}", i / 6400, i / 64 % 100,
-                                      i / 8 % 8, i % 8);
+  const std::string key =
+      fmt::format("params.params.decoder.layers_{}.tensor_{}.kernel/c/{}/{}", i / 6400, i / 64 % 100, i / 8 % 8, i % 8);
   return {key, (key + key).substr(0, i * uint64_t{37} % 64)};
 }
 

@@ -27,7 +27,8 @@ std::vector<size_t> cut_level(size_t count, const std::function<uint64_t(size_t)
     // The rest is shared evenly among as few nodes as can hold it.
     const uint64_t by_bytes = divide_up(left, std::max<uint64_t>(limits.max_bytes, 1));
     const uint64_t most = divide_up(count - start, limits.min_entries);
-    const uint64_t nodes = std::max({std::min(by_bytes, most), divide_up(count - start, limits.max_entries), uint64_t{1}});
+    const uint64_t nodes =
+        std::max({std::min(by_bytes, most), divide_up(count - start, limits.max_entries), uint64_t{1}});
     const uint64_t target = std::max<uint64_t>(divide_up(left, nodes), 1);
     uint64_t size = 0;
     size_t end = start;
@@ -86,8 +87,8 @@ Result<InteriorEntry> TreeBuilder::store_leaf(std::vector<LeafEntry> entries, bo
   for (const uint32_t file : used) files.push_back(value_files_[file]);
   for (LeafEntry& entry : entries)
     if (!entry.is_inline())
-      entry.value.file = static_cast<uint32_t>(std::ranges::lower_bound(used, rank(entry.value.file), {}, rank) -
-                                               used.begin());
+      entry.value.file =
+          static_cast<uint32_t>(std::ranges::lower_bound(used, rank(entry.value.file), {}, rank) - used.begin());
   const std::string_view first = entries.front().key;
   const size_t dropped = is_root ? 0 : common_prefix_length(first, entries.back().key);
   const Bytes body = encode_leaf_node(entries, files, dropped);
@@ -126,7 +127,9 @@ Result<BuiltTree> TreeBuilder::build(size_t count, const std::function<LeafEntry
   uint8_t height = 0;
   while (level.size() > 1) {
     ++height;
-    const auto interior_size = [&](size_t i) { return kInteriorEntryBytes + level[i].key.size() + path_bytes(node_file_); };
+    const auto interior_size = [&](size_t i) {
+      return kInteriorEntryBytes + level[i].key.size() + path_bytes(node_file_);
+    };
     // Two children at least, so that every level is smaller than the one below it.
     const CutLimits limits{.max_bytes = max_decoded_node_bytes_, .min_entries = 2};
     const std::vector<size_t> ends = cut_level(level.size(), interior_size, limits);

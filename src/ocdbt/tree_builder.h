@@ -14,8 +14,8 @@ namespace maxport::ocdbt {
 
 /// How a level is cut. The sizes are estimates of the decoded entries, the same that stock makes.
 struct CutLimits {
-  uint64_t max_bytes = 0;     ///< of a node
-  size_t min_entries = 1;     ///< a node has at least so many, except the last
+  uint64_t max_bytes = 0;  ///< of a node
+  size_t min_entries = 1;  ///< a node has at least so many, except the last
   size_t max_entries = kMaxNodeEntries;
 };
 

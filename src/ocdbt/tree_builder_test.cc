@@ -63,7 +63,8 @@ class TreeTest : public testing::Test {
 TEST_F(TreeTest, IsASingleLeafWithWholeKeysWhenItFits) {
   const BuiltTree tree = *build({"same/a", "same/b"}, 1000);
   EXPECT_EQ(tree.height, 0);
-  EXPECT_EQ(tree.statistics, (Statistics{.num_keys = 2, .num_tree_bytes = tree.root.length, .num_indirect_value_bytes = 20}));
+  EXPECT_EQ(tree.statistics,
+            (Statistics{.num_keys = 2, .num_tree_bytes = tree.root.length, .num_indirect_value_bytes = 20}));
   EXPECT_EQ(node(tree.root).first_key(), "same/a");
 }
 

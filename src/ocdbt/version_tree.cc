@@ -9,7 +9,7 @@ namespace {
 
 /// Reads one value for each element: read_column(reader, versions, &Version::generation, read).
 template <class Element, class Field, class Read>
-Result<> read_column(std::vector<Element>& elements, Field Element::*field, Read read) {
+Result<> read_column(std::vector<Element>& elements, Field Element::* field, Read read) {
   for (Element& element : elements) {
     MAXPORT_ASSIGN_OR_RETURN(const auto value, read());
     element.*field = static_cast<Field>(value);
@@ -18,7 +18,7 @@ Result<> read_column(std::vector<Element>& elements, Field Element::*field, Read
 }
 
 template <class Element>
-Result<> read_locations(ByteReader& reader, std::vector<Element>& elements, Location Element::*field, size_t num_files,
+Result<> read_locations(ByteReader& reader, std::vector<Element>& elements, Location Element::* field, size_t num_files,
                         bool may_be_missing) {
   MAXPORT_ASSIGN_OR_RETURN(const std::vector<Location> locations,
                            decode_locations(reader, elements.size(), num_files, may_be_missing));
@@ -40,11 +40,11 @@ Result<> check_generations(const std::vector<Version>& versions, uint8_t arity_l
   for (size_t i = 0; i < versions.size(); ++i) {
     const uint64_t previous = i == 0 ? 0 : versions[i - 1].generation;
     if (versions[i].generation <= previous)
-      return fail(ErrorKind::kCorruptData, "version {} at offset {} has generation {}, expected more than {}", i, offset,
-                  versions[i].generation, previous);
-    if (versions[i].root.is_missing() &&
-        (versions[i].root_height != 0 || versions[i].statistics != Statistics()))
-      return fail(ErrorKind::kCorruptData, "version {} at offset {} has no root, but a height or statistics", i, offset);
+      return fail(ErrorKind::kCorruptData, "version {} at offset {} has generation {}, expected more than {}", i,
+                  offset, versions[i].generation, previous);
+    if (versions[i].root.is_missing() && (versions[i].root_height != 0 || versions[i].statistics != Statistics()))
+      return fail(ErrorKind::kCorruptData, "version {} at offset {} has no root, but a height or statistics", i,
+                  offset);
   }
   const uint64_t last = versions.back().generation;
   const uint64_t first_of_block = last - (last - 1) % (uint64_t{1} << arity_log2);
@@ -61,8 +61,9 @@ Result<> check_order(const std::vector<VersionNodeReference>& nodes, bool with_h
       return fail(ErrorKind::kCorruptData, "version node {} at offset {} has generation {}, which is out of order", i,
                   offset, nodes[i].generation);
     if (with_heights && (nodes[i].height == 0 || (i > 0 && nodes[i].height >= nodes[i - 1].height)))
-      return fail(ErrorKind::kCorruptData, "version node {} at offset {} has height {}, expected less from node to node",
-                  i, offset, nodes[i].height);
+      return fail(ErrorKind::kCorruptData,
+                  "version node {} at offset {} has height {}, expected less from node to node", i, offset,
+                  nodes[i].height);
   }
   return {};
 }
@@ -122,8 +123,7 @@ void encode_versions(const std::vector<Version>& versions, ByteWriter& writer) {
 Result<std::vector<Version>> decode_versions(ByteReader& reader, size_t num_files, uint8_t arity_log2) {
   const size_t offset = reader.offset();
   constexpr uint64_t kMinBytes = 8 + 8;  // eight columns of a byte or more, one of le64
-  MAXPORT_ASSIGN_OR_RETURN(const uint64_t count,
-                           read_count(reader, "versions", uint64_t{1} << arity_log2, kMinBytes));
+  MAXPORT_ASSIGN_OR_RETURN(const uint64_t count, read_count(reader, "versions", uint64_t{1} << arity_log2, kMinBytes));
   if (count == 0) return fail(ErrorKind::kCorruptData, "no version at offset {}, expected one at least", offset);
   std::vector<Version> versions(count);
   std::vector<Statistics> statistics(count);
@@ -163,8 +163,7 @@ Result<std::vector<VersionNodeReference>> decode_version_nodes(ByteReader& reade
   MAXPORT_RETURN_IF_ERROR(read_column(nodes, &VersionNodeReference::generation, varint));
   MAXPORT_RETURN_IF_ERROR(read_locations(reader, nodes, &VersionNodeReference::location, num_files, false));
   MAXPORT_RETURN_IF_ERROR(read_column(nodes, &VersionNodeReference::num_generations, varint));
-  MAXPORT_RETURN_IF_ERROR(
-      read_column(nodes, &VersionNodeReference::commit_time, [&] { return reader.read_le64(); }));
+  MAXPORT_RETURN_IF_ERROR(read_column(nodes, &VersionNodeReference::commit_time, [&] { return reader.read_le64(); }));
   if (with_heights)
     MAXPORT_RETURN_IF_ERROR(read_column(nodes, &VersionNodeReference::height, [&] { return reader.read_u8(); }));
   MAXPORT_RETURN_IF_ERROR(check_order(nodes, with_heights, offset));
@@ -207,8 +206,8 @@ Result<VersionNode> decode_version_node(ByteSpan body) {
     if (node.references.empty()) return fail(ErrorKind::kCorruptData, "the node has no entries");
   }
   if (reader.remaining() != 0)
-    return fail(ErrorKind::kCorruptData, "{} bytes follow the end of the body at offset {}",
-                reader.remaining(), reader.offset());
+    return fail(ErrorKind::kCorruptData, "{} bytes follow the end of the body at offset {}", reader.remaining(),
+                reader.offset());
   return node;
 }
 

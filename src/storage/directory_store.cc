@@ -46,7 +46,8 @@ class DirectoryReader final : public KeyValueReader {
       return fail(ErrorKind::kNotFound, "reading key \"{}\": there is no such file below {}", printable(key),
                   printable(folder_));
     if (offset > file->size() || length > file->size() - offset)
-      return fail(ErrorKind::kCorruptData, "reading {}: the file ends at byte {}, but {} bytes from offset {} are needed",
+      return fail(ErrorKind::kCorruptData,
+                  "reading {}: the file ends at byte {}, but {} bytes from offset {} are needed",
                   printable(file->path()), file->size(), length, offset);
     Bytes value(length);
     MAXPORT_RETURN_IF_ERROR(file->read_at(offset, value));

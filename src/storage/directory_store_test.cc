@@ -86,9 +86,9 @@ TEST_P(DirectoryStoreTest, RefusesKeysThatAreNoFilesOfTheirOwn) {
   const auto writer = create_directory_store(storage(), root());
   const auto segment = *writer->start_segment(0);
   const auto reader = open_directory_store(storage(), root());
-  for (const std::string& key : {std::string(), std::string("/a"), std::string("a/"), std::string("a//b"),
-                                 std::string(".."), std::string("a/../b"), std::string("a/."), std::string("a\\b"),
-                                 std::string("a\0b", 3)}) {
+  for (const std::string& key :
+       {std::string(), std::string("/a"), std::string("a/"), std::string("a//b"), std::string(".."),
+        std::string("a/../b"), std::string("a/."), std::string("a\\b"), std::string("a\0b", 3)}) {
     const auto put = segment->put(key, as_bytes("x"));
     ASSERT_FALSE(put) << key;
     EXPECT_EQ(put.error().kind(), ErrorKind::kInvalidArgument);

@@ -1,7 +1,8 @@
 // A Storage that fails on demand, for tests of full disks, failing devices and crashes.
 //
 // Passes everything on to another Storage, counts and records it, and lets chosen operations fail with a chosen errno,
-// worded as the real file system would. It hides descriptors, so nothing goes around it. Safe for any number of threads.
+// worded as the real file system would. It hides descriptors, so nothing goes around it. Safe for any number of
+// threads.
 #pragma once
 
 #include <cerrno>
@@ -33,11 +34,11 @@ bool is_change(Operation operation);
 
 struct Fault {
   Operation operation = Operation::kWrite;
-  uint64_t nth = 1;             ///< fails at the n-th matching operation, counted from 1 since the fault was added
+  uint64_t nth = 1;  ///< fails at the n-th matching operation, counted from 1 since the fault was added
   int error_number = EIO;
-  std::string path_part = {};        ///< only operations on paths that contain this; empty for all
-  bool from_then_on = false;    ///< all later ones too, as on a full disk
-  uint64_t bytes_before = 0;    ///< kWrite: this many bytes still reach the file
+  std::string path_part = {};  ///< only operations on paths that contain this; empty for all
+  bool from_then_on = false;   ///< all later ones too, as on a full disk
+  uint64_t bytes_before = 0;   ///< kWrite: this many bytes still reach the file
 };
 
 class FaultyStorage final : public Storage {

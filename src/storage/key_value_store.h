@@ -43,7 +43,8 @@ struct StoredValue {
   std::string key = {};
   uint64_t offset = 0;  ///< in the segment's data file; 0 where each value is a file of its own
   uint64_t length = 0;
-  std::optional<Bytes> inline_value = {};  ///< the value itself, when it is small and the store keeps such values in its index
+  std::optional<Bytes> inline_value =
+      {};  ///< the value itself, when it is small and the store keeps such values in its index
 };
 
 /// What a finished, durable segment holds. A journal keeps these; a resumed run adopts them instead of writing again.

@@ -88,8 +88,9 @@ class LocalReadableFile final : public ReadableFile {
     });
     if (transfer.error_number != 0) return std::unexpected(system_error(transfer.error_number, "reading", path_));
     if (transfer.done < out.size())
-      return fail(ErrorKind::kCorruptData, "reading {}: the file ends at byte {}, but {} bytes from offset {} are needed",
-                  printable(path_), transfer.done == 0 ? current_size() : offset + transfer.done, out.size(), offset);
+      return fail(ErrorKind::kCorruptData,
+                  "reading {}: the file ends at byte {}, but {} bytes from offset {} are needed", printable(path_),
+                  transfer.done == 0 ? current_size() : offset + transfer.done, out.size(), offset);
     return {};
   }
 

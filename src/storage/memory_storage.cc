@@ -111,8 +111,9 @@ class MemoryStorage::State::OpenReadable final : public ReadableFile {
     const uint64_t size = node_->content.size();
     const auto end = checked_add<uint64_t>(offset, out.size());
     if (!end || *end > size)
-      return fail(ErrorKind::kCorruptData, "reading {}: the file ends at byte {}, but {} bytes from offset {} are needed",
-                  printable(path_), size, out.size(), offset);
+      return fail(ErrorKind::kCorruptData,
+                  "reading {}: the file ends at byte {}, but {} bytes from offset {} are needed", printable(path_),
+                  size, out.size(), offset);
     std::copy_n(node_->content.begin() + static_cast<ptrdiff_t>(offset), out.size(), out.begin());
     return {};
   }

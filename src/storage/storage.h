@@ -89,10 +89,11 @@ class Storage {
   virtual Result<> remove_all(const std::string& path) = 0;
   /// Makes the entries of a folder durable.
   virtual Result<> sync_directory(const std::string& path) = 0;
-  /// The path with every symbolic link followed; kNotFound when it leads nowhere. `path` itself where there are no links.
+  /// The path with every symbolic link followed; kNotFound when it leads nowhere. `path` itself where there are no
+  /// links.
   virtual Result<std::string> real_path(const std::string& path) { return path; }
-  /// Claims a folder for this process until the lock is destroyed or the process ends, however it ends. kIo when another
-  /// process holds it ("is being written by another process"). Null where the storage knows no locks.
+  /// Claims a folder for this process until the lock is destroyed or the process ends, however it ends. kIo when
+  /// another process holds it ("is being written by another process"). Null where the storage knows no locks.
   virtual Result<std::unique_ptr<FolderLock>> lock(const std::string&) { return nullptr; }
   /// Bytes that can still be written below `path`, where that is known. `path` need not exist yet.
   virtual Result<std::optional<uint64_t>> free_bytes(const std::string& path) = 0;
