@@ -5,6 +5,7 @@ usage: demo.py [FOLDER]      (default: demo-output)
 Exits with 0 only if everything that stock Orbax restored is what the definition of the model says.
 """
 import json
+import logging
 import os
 import pathlib
 import re
@@ -26,6 +27,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = pathlib.Path(os.environ.get("MAXPORT_PROGRAM", REPOSITORY / "build" / "maxport"))
 BUNDLED = REPOSITORY / "tests" / "data" / "goldens" / "llama3.1-8b" / "hf"
 PROMPT = "The capital of France is"
+logging.getLogger("absl").setLevel(logging.ERROR)  # Orbax notes that single items may have metadata of their own
 
 
 def heading(text: str) -> None:
@@ -118,7 +120,7 @@ def speak(source: pathlib.Path, got: dict, config: dict) -> str:
   tokenizer = byte_pairs.BytePairs(source / "tokenizer.json")
   model = numpy_llama.Forward(got, config)
   ids = tokenizer.encode(PROMPT)
-  return tokenizer.decode(model.continue_greedily(ids, 8)[len(ids):])
+  return tokenizer.decode(model.continue_greedily(ids, 8)[len(ids):]).rstrip()
 
 
 def main() -> int:
@@ -154,7 +156,7 @@ def main() -> int:
 
   if (source / "tokenizer.json").exists() and not wrong:
     heading("5. Spoken from the restored weights (NumPy, greedily)")
-    print(f"  {PROMPT}{speak(source, got, config)}".replace("\n", "\n  "))
+    print(f"  {PROMPT} ...{speak(source, got, config)}".replace("\n", "\n  "))
 
   heading("In figures")
   source_bytes = sum(t.nbytes for t in tensors.values())

@@ -11,7 +11,7 @@ import numpy_llama
 import stock
 import support
 
-KILLS = 60
+KILLS = 50
 
 
 @pytest.fixture(scope="module")
@@ -43,19 +43,21 @@ def test_sigkill_at_any_moment_leaves_nothing_or_everything(model, tmp_path, for
   assert undisturbed.status == 0, undisturbed
   assert restored(tmp_path / "undisturbed" / "0") == want
 
-  rng, out, finished, unfinished = random.Random(2), tmp_path / "out", 0, 0
-  for _ in range(KILLS):
+  rng, out, window = random.Random(2), tmp_path / "out", undisturbed.seconds
+  finished = killed = 0
+  while killed < KILLS:
     process = subprocess.Popen(command(model, out, *arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    time.sleep(rng.uniform(0, 1.2 * undisturbed.seconds))
+    time.sleep(rng.uniform(0, window))
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    killed += process.wait() == -signal.SIGKILL
     if (out / "0").exists():
       assert restored(out / "0") == want
       finished += 1
       shutil.rmtree(out)
+      window *= 0.9  # the machine is faster than it was: keep most kills inside the run
     else:
-      unfinished += 1
-  assert unfinished >= KILLS // 4, f"{finished} of {KILLS} runs ended before they were killed: this shows nothing"
+      window *= 1.05
+  assert finished, "no run came to its end: the last moments were not tried"
 
   # The remains of the last kills are still there.
   last = support.run(*command(model, out, *arguments)[1:])
@@ -78,7 +80,7 @@ def test_a_signal_ends_the_run_cleanly(model, tmp_path, name):
     if process.returncode == support.INTERRUPTED:
       stopped += 1
       assert support.nothing_published(out)
-      assert "again" in err or "resume" in err, err
+      assert "same command" in err, err
     else:
       # Before the handlers stand the system ends it; after the last chunk it may finish.
       assert process.returncode in (0, -getattr(signal, name)), err

@@ -70,20 +70,25 @@ def test_base_yml_gives_what_the_command_line_leaves_open(tmp_path):
   assert_restores(tmp_path / "out" / "0", golden["leaves"])
 
 
-@pytest.mark.parametrize("zarr3", ["true", "false"])
+@pytest.mark.parametrize("zarr3, compression", [("true", None), ("true", "zstd"), ("true", "none"), ("false", None), ("false", "none")])
 @pytest.mark.parametrize("ocdbt", ["true", "false"])
 @pytest.mark.parametrize("tag", ["scan-bfloat16", "unscan-float32"])
-@pytest.mark.parametrize("compression", ["blosc", "zstd", "none"])
 def test_all_storage_forms_and_codecs_restore(tmp_path, ocdbt, zarr3, tag, compression):
   golden = support.expected("llama3.1-8b", tag)
   arguments = support.golden_arguments(golden, checkpoint_storage_use_ocdbt=ocdbt, checkpoint_storage_use_zarr3=zarr3)
-  done = support.to_maxtext(SOURCES["single file"], tmp_path / "out", *arguments, f"--compression={compression}")
+  done = support.to_maxtext(SOURCES["single file"], tmp_path / "out", *arguments, *([f"--compression={compression}"] if compression else []))
   assert done.status == 0, done
   items = tmp_path / "out" / "0" / "items"
   assert (items / "manifest.ocdbt").exists() == (ocdbt == "true")
   metadata = json.loads((items / "_METADATA").read_text())
   assert (metadata["use_ocdbt"], metadata["use_zarr3"]) == (ocdbt == "true", zarr3 == "true")
   assert_restores(tmp_path / "out" / "0", golden["leaves"])
+
+
+def test_blosc_needs_zarr_3_and_says_so(tmp_path):
+  done = support.to_maxtext(SOURCES["single file"], tmp_path / "out", "checkpoint_storage_use_zarr3=false", "--compression=blosc")
+  assert done.status == support.INVALID_ARGUMENT and "checkpoint_storage_use_zarr3" in done.err, done
+  assert support.nothing_published(tmp_path / "out")
 
 
 def test_recorded_shardings_restore_too(tmp_path):
@@ -148,6 +153,15 @@ def test_float16_sources_are_rounded_to_nearest_even(tmp_path):
   got = stock.leaves(stock.v0_numpy(tmp_path / "out" / "0"))
   for name, array in numpy_llama.leaves(model.tensors, model.config, True).items():
     assert stock.digest(got[name]) == stock.digest(array), name
+
+
+def test_another_scan_axis_is_honoured(tmp_path):
+  config = json.loads((support.LLAMA / "hf" / "config.json").read_text())
+  done = support.to_maxtext(SOURCES["single file"], tmp_path / "out", "scan_layers=true", "param_scan_axis=0")
+  assert done.status == 0, done
+  got = stock.leaves(stock.v0_numpy(tmp_path / "out" / "0"))
+  for name, array in numpy_llama.leaves(support.load_tensors(support.LLAMA / "hf"), config, True, scan_axis=0).items():
+    assert got[name].shape == array.shape and stock.digest(got[name]) == stock.digest(array), name
 
 
 @pytest.mark.parametrize("tag", TAGS)

@@ -140,13 +140,11 @@ def padded(before: int, after: int):
 
 
 def odd_offset(header, data):
-  """A float32 tensor at an odd offset, entries not in the order of their bytes."""
-  size = len(data)
-  entries = {"pad": {"dtype": "U8", "shape": [1], "data_offsets": [size, size + 1]},
-             "odd.rotary_emb.inv_freq": {"dtype": "F32", "shape": [1], "data_offsets": [size + 1, size + 5]}}
-  del entries["pad"]
-  entries["a.rotary_emb.inv_freq"] = {"dtype": "U8", "shape": [1], "data_offsets": [size, size + 1]}
-  return container({**dict(reversed(entries.items())), **header}, data + bytes(5))
+  """A float32 tensor at an odd offset behind one of a single byte; the JSON names the last bytes first."""
+  size, table = len(data), "model.layers.{}.self_attn.rotary_emb.inv_freq"
+  last = {table.format(1): {"dtype": "F32", "shape": [1], "data_offsets": [size + 1, size + 5]},
+          table.format(0): {"dtype": "U8", "shape": [1], "data_offsets": [size, size + 1]}}
+  return container({**last, **header}, data + bytes(5))
 
 
 ACCEPTED = {

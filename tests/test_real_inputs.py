@@ -190,7 +190,7 @@ class TestConfig:
   def test_r14_and_is_checked(self, model):
     model.write()
     model.write_config({**model.config, "head_dim": 32})
-    refuses(model, INVALID_ARGUMENT, "head_dim", "q_proj")
+    refuses(model, INVALID_ARGUMENT, "self_attn.q_proj.weight", "[64, 64]", "[128, 64]")
 
   @pytest.mark.parametrize("key_value_heads", ["absent", None])
   def test_r15_without_key_value_heads_every_head_has_its_own(self, tmp_path, key_value_heads):
@@ -205,12 +205,16 @@ class TestConfig:
     model.write_config({k: v for k, v in model.config.items() if k != "num_key_value_heads"})
     refuses(model, INVALID_ARGUMENT, "k_proj")
 
-  @pytest.mark.parametrize("field, value", [("num_hidden_layers", 3), ("num_hidden_layers", 1), ("vocab_size", 127), ("vocab_size", 129),
-                                            ("intermediate_size", 95), ("hidden_size", 128)])
-  def test_r16_a_configuration_that_contradicts_the_weights(self, model, field, value):
+  @pytest.mark.parametrize("field, value, tensor, shapes", [
+      ("num_hidden_layers", 3, "model.layers.2.", []), ("num_hidden_layers", 1, "model.layers.1.", []),
+      ("vocab_size", 127, "model.embed_tokens.weight", ["[128, 64]", "[127, 64]"]),
+      ("vocab_size", 129, "model.embed_tokens.weight", ["[128, 64]", "[129, 64]"]),
+      ("intermediate_size", 95, "model.layers.0.mlp.gate_proj.weight", ["[96, 64]", "[95, 64]"]),
+      ("hidden_size", 128, "model.embed_tokens.weight", ["[128, 64]", "[128, 128]"])])
+  def test_r16_a_configuration_that_contradicts_the_weights(self, model, field, value, tensor, shapes):
     model.write()
     model.write_config({**model.config, field: value})
-    refuses(model, (INVALID_ARGUMENT, NOT_FOUND, CORRUPT_DATA), field if field != "num_hidden_layers" else "layers")
+    refuses(model, (INVALID_ARGUMENT, NOT_FOUND, CORRUPT_DATA), tensor, *shapes)
 
   def test_a_model_name_that_contradicts_the_dimensions(self, model):
     model.write()
