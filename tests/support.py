@@ -1,5 +1,6 @@
 """What the tests share: running the program, the goldens, and writing safetensors files by hand, also wrong ones."""
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -103,6 +104,26 @@ def load_tensors(folder: pathlib.Path) -> dict[str, np.ndarray]:
   for file in sorted(folder.glob("*.safetensors")):
     tensors |= safetensors.numpy.load_file(file)
   return tensors
+
+
+def sha256(array: np.ndarray) -> str:
+  return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def wrong_values(got: dict[str, np.ndarray], source: dict[str, np.ndarray], weight_dtype: str, save_dtype: str) -> list[str]:
+  """Names of tensors that are not the source's, as far as `got` says the same names in whatever spelling."""
+  def plain(name: str) -> str:
+    parts = [part for part in name.split(".") if part not in ("model", "language_model", "thinker")]
+    return ".".join(parts)
+  originals = {plain(name): array for name, array in source.items()}
+  wrong = []
+  for name, array in got.items():
+    want = originals.get(plain(name))
+    if want is None or want.shape != array.shape:
+      wrong.append(name)
+    elif not np.array_equal(want.astype(save_dtype).astype(weight_dtype).astype(np.float32), array.astype(np.float32)):
+      wrong.append(name)
+  return wrong
 
 
 # --- a tiny Llama ----------------------------------------------------------------------------------------------------

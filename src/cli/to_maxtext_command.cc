@@ -67,12 +67,23 @@ struct Loaded {
 };
 
 
-/// MaxText settings that repeat what config.json says; a contradiction is an error, since the tensors decide.
-Result<> check_given_settings(const maxtext::Settings& settings, const maxtext::RunConfiguration& derived) {
+/// Settings that say how large tensors are.
+bool decides_shapes(std::string_view key) {
+  static constexpr std::array<std::string_view, 7> kKeys{"head_dim", "num_experts", "shared_experts", "q_lora_rank", "kv_lora_rank",
+                                                         "first_num_dense_layers", "decoder_block"};
+  return key.starts_with("base_") || std::ranges::find(kKeys, key) != kKeys.end();
+}
+
+/// MaxText settings that repeat what config.json says; where they contradict it about shapes, the tensors decide and it is
+/// an error.
+Result<> check_given_settings(Console& console, const maxtext::Settings& settings, const maxtext::RunConfiguration& derived) {
   std::string differences;
-  for (const maxtext::SettingMismatch& mismatch : maxtext::contradicting_settings(settings, derived.settings))
-    differences += fmt::format("\n  {}={} (from {}), but config.json means {}", mismatch.key, printable(mismatch.given),
-                               mismatch.source, mismatch.derived);
+  for (const maxtext::SettingMismatch& mismatch : maxtext::contradicting_settings(settings, derived.settings)) {
+    const std::string text = fmt::format("{}={} (from {}), but config.json means {}", mismatch.key, printable(mismatch.given),
+                                         mismatch.source, mismatch.derived);
+    if (decides_shapes(mismatch.key)) differences += "\n  " + text;
+    else console.warn("{}; the run configuration says {}", text, mismatch.derived);
+  }
   if (differences.empty()) return {};
   return fail(ErrorKind::kInvalidArgument,
               "settings contradict the model's config.json:{}\nleave them out: they follow from config.json", differences);
@@ -192,7 +203,7 @@ Result<int> convert_model(Console& console, const Loaded& loaded) {
     return std::unexpected(plan::to_error(source->account()));
   }
   MAXPORT_ASSIGN_OR_RETURN(const maxtext::RunConfiguration configuration, run_configuration(loaded, *source));
-  MAXPORT_RETURN_IF_ERROR(check_given_settings(loaded.settings, configuration));
+  MAXPORT_RETURN_IF_ERROR(check_given_settings(console, loaded.settings, configuration));
   for (const maxtext::RunConfigurationFile& file : configuration.files) options.side_files.emplace_back(file.path, file.text);
   MAXPORT_ASSIGN_OR_RETURN(auto conversion, convert::ToMaxtext::prepare(local_storage(), *source, options));
   if (loaded.arguments.option_is_on("dry_run")) {

@@ -1,0 +1,158 @@
+#include "convert/to_huggingface.h"
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <numeric>
+
+#include "huggingface/side_files.h"
+
+namespace maxport::convert {
+namespace {
+
+/// The plan's tensors, by their place in the files.
+class SpecWriter final : public engine::TensorWriter {
+ public:
+  SpecWriter(huggingface::ShardedWriter& writer, const std::vector<size_t>& spec_of) : writer_(writer), spec_of_(spec_of) {}
+  Result<> write(uint32_t tensor, uint64_t byte_offset, ByteSpan bytes) override {
+    return writer_.write(spec_of_[tensor], byte_offset, bytes);
+  }
+
+ private:
+  huggingface::ShardedWriter& writer_;
+  const std::vector<size_t>& spec_of_;
+};
+
+/// Multiplying by a power of two loses nothing (but at the ends of the range); anything else may cost the last bit.
+bool is_exact(const models::Arithmetic& arithmetic) {
+  if (arithmetic.kind == models::Arithmetic::Kind::kCopy) return true;
+  return arithmetic.kind == models::Arithmetic::Kind::kMultiply &&
+         (std::bit_cast<uint32_t>(arithmetic.to_huggingface) & 0x7fffff) == 0;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ToHuggingface>> ToHuggingface::prepare(Storage& storage, const CheckpointSource& source,
+                                                              ToHuggingfaceOptions options) {
+  std::unique_ptr<ToHuggingface> out(new ToHuggingface(storage, source, std::move(options)));
+  MAXPORT_RETURN_IF_ERROR(out->lay_out());
+  out->pipeline_ = std::make_unique<engine::ExportPipeline>(source.plan(), source.arrays(), out->options_.weight_dtype);
+  return out;
+}
+
+Result<> ToHuggingface::lay_out() {
+  const plan::Plan& plan = source_.plan();
+  std::vector<std::optional<DType>> dtypes(plan.tensors.size());
+  for (size_t i = 0; i < plan.leaves.size(); ++i) {
+    if (source_.arrays()[i] == nullptr) continue;
+    const DType dtype = engine::exported_dtype(source_.arrays()[i]->spec().dtype, options_.weight_dtype);
+    for (const plan::Link& link : plan.links_of(plan.leaves[i])) {
+      if (dtypes[link.tensor] && *dtypes[link.tensor] != dtype)
+        return fail(ErrorKind::kUnsupported, "{}: its parts are stored as {} and as {}", plan.tensors[link.tensor].name,
+                    dtype_name(*dtypes[link.tensor]), dtype_name(dtype));
+      dtypes[link.tensor] = dtype;
+    }
+  }
+  std::vector<size_t> order(plan.tensors.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) -> const std::string& { return plan.tensors[i].name; });
+  spec_of_.assign(order.size(), 0);
+  for (size_t i : order) {
+    if (!dtypes[i]) return fail(ErrorKind::kInternal, "{} has no source", plan.tensors[i].name);
+    spec_of_[i] = specs_.size();
+    specs_.push_back({plan.tensors[i].name, *dtypes[i], plan.tensors[i].shape});
+  }
+  return {};
+}
+
+uint64_t ToHuggingface::bytes() const {
+  uint64_t bytes = 0;
+  for (const safetensors::TensorSpec& spec : specs_)
+    bytes += static_cast<uint64_t>(element_count(spec.shape) * dtype_bytes(spec.dtype));
+  return bytes;
+}
+
+engine::PipelineOptions ToHuggingface::pipeline_options() const {
+  engine::PipelineOptions out;
+  out.threads = options_.threads;
+  out.max_memory = options_.max_memory;
+  out.sync = options_.sync;
+  out.cancelled = options_.cancelled;
+  return out;
+}
+
+engine::MemoryForecast ToHuggingface::forecast() const { return pipeline_->forecast(pipeline_options()); }
+
+// The configuration as it was, but for the type of the weights.
+Json ToHuggingface::output_config() const {
+  Json config = source_.config().root();
+  config.erase("torch_dtype");
+  config["dtype"] = dtype_name(options_.weight_dtype);
+  for (const char* section : {"text_config", "vision_config", "audio_config"}) {
+    if (!config.contains(section) || !config[section].is_object()) continue;
+    if (config[section].erase("torch_dtype") > 0 || config[section].contains("dtype"))
+      config[section]["dtype"] = dtype_name(options_.weight_dtype);
+  }
+  return config;
+}
+
+/// A working folder that nobody holds is the rest of a run that ended; it is begun anew.
+Result<huggingface::WriterOptions> ToHuggingface::writer_options() const {
+  huggingface::WriterOptions out;
+  out.max_shard_size = options_.max_shard_size;
+  const std::string working = options_.output + ".maxport-tmp";
+  MAXPORT_ASSIGN_OR_RETURN(const auto kind, storage_.kind(working));
+  if (!kind) return out;
+  MAXPORT_RETURN_IF_ERROR(storage_.lock(working));
+  out.leftover = huggingface::Leftover::kReplace;
+  return out;
+}
+
+Result<> ToHuggingface::copy_side_files(const std::string& folder, ToHuggingfaceReport& report) const {
+  if (!options_.hf_folder) return {};
+  MAXPORT_ASSIGN_OR_RETURN(const auto files, huggingface::find_side_files(storage_, *options_.hf_folder));
+  for (const huggingface::SideFile& file : files) report.side_files.push_back(file.name);
+  return huggingface::copy_side_files(storage_, files, storage_, folder);
+}
+
+void ToHuggingface::name_inexact(ToHuggingfaceReport& report) const {
+  std::map<std::string, size_t> counts;
+  const plan::Plan& plan = source_.plan();
+  for (const plan::Leaf& leaf : plan.leaves)
+    if (!is_exact(leaf.arithmetic)) counts[leaf.arithmetic.name] += leaf.link_count;
+  report.inexact.assign(counts.begin(), counts.end());
+}
+
+Result<ToHuggingfaceReport> ToHuggingface::run() {
+  MAXPORT_ASSIGN_OR_RETURN(const auto existing, storage_.kind(options_.output));
+  std::string old;
+  if (existing && options_.overwrite) {
+    old = options_.output + ".maxport-old";
+    MAXPORT_RETURN_IF_ERROR(storage_.remove_all(old));
+    MAXPORT_RETURN_IF_ERROR(storage_.rename(options_.output, old));
+  }
+  const size_t slash = options_.output.find_last_of('/');
+  const std::string parent = slash == std::string::npos ? "." : options_.output.substr(0, std::max<size_t>(slash, 1));
+  MAXPORT_RETURN_IF_ERROR(storage_.make_directories(parent));
+  MAXPORT_ASSIGN_OR_RETURN(const auto free, storage_.free_bytes(parent));
+  if (free && *free < bytes())
+    return fail(ErrorKind::kResourceLimit, "the model needs {} MB, but {} has {} MB free", bytes() / 1'000'000,
+                printable(parent), *free / 1'000'000);
+  MAXPORT_ASSIGN_OR_RETURN(const huggingface::WriterOptions options, writer_options());
+  MAXPORT_ASSIGN_OR_RETURN(auto writer, huggingface::ShardedWriter::create(storage_, options_.output, specs_, options));
+  MAXPORT_ASSIGN_OR_RETURN(const auto lock, storage_.lock(writer->working_folder()));
+  SpecWriter target(*writer, spec_of_);
+  MAXPORT_RETURN_IF_ERROR(pipeline_->run(target, pipeline_options()));
+  ToHuggingfaceReport report;
+  MAXPORT_RETURN_IF_ERROR(copy_side_files(writer->working_folder(), report));
+  MAXPORT_RETURN_IF_ERROR(writer->publish(output_config()));
+  if (!old.empty()) MAXPORT_RETURN_IF_ERROR(storage_.remove_all(old));
+  report.folder = options_.output;
+  report.tensors = specs_.size();
+  report.files = writer->plan().files.size();
+  report.bytes = bytes();
+  name_inexact(report);
+  return report;
+}
+
+}  // namespace maxport::convert

@@ -1,0 +1,69 @@
+// A conversion from a MaxText checkpoint to a Hugging Face model directory, from request to published folder.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "convert/checkpoint_source.h"
+#include "engine/export_pipeline.h"
+#include "huggingface/writer.h"
+
+namespace maxport::convert {
+
+struct ToHuggingfaceOptions {
+  std::string output;                    ///< the model folder to make
+  DType weight_dtype = DType::kFloat32;  ///< of floating tensors
+  std::string max_shard_size = std::string(huggingface::kDefaultMaxShardSize);
+  std::optional<std::string> hf_folder;  ///< tokenizer and generation files are copied from here
+  bool overwrite = false;                ///< replace a folder that is there
+  int threads = 1;
+  uint64_t max_memory = 0;
+  bool sync = true;
+  std::function<bool()> cancelled;
+};
+
+struct ToHuggingfaceReport {
+  std::string folder;
+  size_t tensors = 0;
+  size_t files = 0;
+  uint64_t bytes = 0;
+  std::vector<std::string> side_files;
+  /// Arithmetic that may have cost the last bit: what it is, and the tensors it concerned.
+  std::vector<std::pair<std::string, size_t>> inexact;
+};
+
+class ToHuggingface {
+ public:
+  /// `source` must outlive the conversion.
+  static Result<std::unique_ptr<ToHuggingface>> prepare(Storage& storage, const CheckpointSource& source,
+                                                        ToHuggingfaceOptions options);
+
+  const std::vector<safetensors::TensorSpec>& tensors() const { return specs_; }
+  uint64_t bytes() const;
+  engine::MemoryForecast forecast() const;
+  engine::Progress& progress() { return pipeline_->progress(); }
+
+  Result<ToHuggingfaceReport> run();
+
+ private:
+  ToHuggingface(Storage& storage, const CheckpointSource& source, ToHuggingfaceOptions options)
+      : storage_(storage), source_(source), options_(std::move(options)) {}
+  Result<> lay_out();
+  engine::PipelineOptions pipeline_options() const;
+  Result<huggingface::WriterOptions> writer_options() const;
+  Json output_config() const;
+  Result<> copy_side_files(const std::string& folder, ToHuggingfaceReport& report) const;
+  void name_inexact(ToHuggingfaceReport& report) const;
+
+  Storage& storage_;
+  const CheckpointSource& source_;
+  ToHuggingfaceOptions options_;
+  std::vector<safetensors::TensorSpec> specs_;  // sorted by name
+  std::vector<size_t> spec_of_;                 // by plan tensor
+  std::unique_ptr<engine::ExportPipeline> pipeline_;
+};
+
+}  // namespace maxport::convert

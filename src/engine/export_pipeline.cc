@@ -1,0 +1,278 @@
+#include "engine/export_pipeline.h"
+
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+namespace maxport::engine {
+namespace {
+
+/// Stored bytes that a unit of work gathers, unless a single chunk is larger.
+constexpr int64_t kUnitBytes = int64_t{12} << 20;
+/// Bytes of a tensor that are put together before they are written.
+constexpr int64_t kPieceBytes = int64_t{8} << 20;
+
+/// The smallest tensor stride of the leaf's indices on each axis; the largest number for axes that choose the tensor.
+std::vector<int64_t> tensor_strides(const plan::Plan& plan, const plan::Leaf& leaf) {
+  std::vector<int64_t> out(leaf.shape.size(), INT64_MAX);
+  if (leaf.link_count == 0) return out;
+  const plan::Walk& walk = plan.walks[plan.links_of(leaf)[0].walk];
+  const std::vector<int64_t> strides = row_major_strides(leaf.shape);
+  for (size_t i = 0; i < walk.extents.size(); ++i)
+    for (size_t axis = 0; axis < strides.size() && walk.extents[i] > 1; ++axis) {
+      if (leaf.shape[axis] == 1 || strides[axis] > walk.maxtext_strides[i]) continue;
+      out[axis] = std::min(out[axis], walk.huggingface_strides[i]);
+      break;
+    }
+  return out;
+}
+
+/// Gap between neighbouring elements of a leaf within its tensor: 1, or 2 and more where leaves alternate.
+int64_t innermost_stride(const plan::Plan& plan, const plan::Leaf& leaf) {
+  int64_t least = INT64_MAX;
+  if (leaf.link_count == 0) return 1;
+  const plan::Walk& walk = plan.walks[plan.links_of(leaf)[0].walk];
+  for (size_t i = 0; i < walk.extents.size(); ++i)
+    if (walk.extents[i] > 1) least = std::min(least, walk.huggingface_strides[i]);
+  return least == INT64_MAX ? 1 : least;
+}
+
+ElementOp::Kind op_kind(models::Arithmetic::Kind kind) {
+  switch (kind) {
+    case models::Arithmetic::Kind::kCopy: return ElementOp::Kind::kCopy;
+    case models::Arithmetic::Kind::kMultiply: return ElementOp::Kind::kMultiply;
+    case models::Arithmetic::Kind::kAdd: return ElementOp::Kind::kAdd;
+  }
+  return ElementOp::Kind::kCopy;
+}
+
+}  // namespace
+
+struct ExportPipeline::Worker {
+  std::vector<std::vector<std::byte>> boxes;  // one a leaf of the group
+  std::vector<std::byte> piece;
+  zarr::Scratch scratch;
+};
+
+DType exported_dtype(DType stored, DType weight_dtype) { return is_floating(stored) ? weight_dtype : stored; }
+
+ExportPipeline::ExportPipeline(const plan::Plan& plan, std::vector<const zarr::ArrayReader*> arrays, DType weight_dtype)
+    : plan_(plan), arrays_(std::move(arrays)), weight_dtype_(weight_dtype) {
+  make_groups();
+  first_unit_.push_back(0);
+  for (const Group& group : groups_) {
+    first_unit_.push_back(first_unit_.back() + static_cast<uint64_t>(element_count(group.counts)));
+    for (uint32_t leaf : group.leaves)
+      progress_.bytes_total += static_cast<uint64_t>(element_count(plan_.leaves[leaf].shape) *
+                                                     dtype_bytes(arrays_[leaf]->spec().dtype));
+  }
+}
+
+/// The other leaves whose elements alternate with this one's in the same tensors, with this one, by their offset; only
+/// this one when they do not fill the gaps or are stored otherwise.
+std::vector<uint32_t> ExportPipeline::companions(uint32_t leaf) const {
+  const plan::Leaf& own = plan_.leaves[leaf];
+  const int64_t gap = innermost_stride(plan_, own);
+  if (gap == 1 || own.link_count == 0) return {leaf};
+  std::vector<std::pair<int64_t, uint32_t>> found;
+  const plan::Link& first = plan_.links_of(own)[0];
+  for (uint32_t i = 0; i < plan_.leaves.size(); ++i) {
+    const plan::Leaf& other = plan_.leaves[i];
+    if (other.link_count != own.link_count || arrays_[i] == nullptr || other.shape != own.shape) continue;
+    const plan::Link& link = plan_.links_of(other)[0];
+    const plan::Walk &a = plan_.walks[link.walk], &b = plan_.walks[first.walk];
+    if (link.tensor == first.tensor && a.extents == b.extents && a.huggingface_strides == b.huggingface_strides &&
+        arrays_[i]->spec().dtype == arrays_[leaf]->spec().dtype &&
+        arrays_[i]->spec().chunk_shape == arrays_[leaf]->spec().chunk_shape)
+      found.emplace_back(link.huggingface_offset, i);
+  }
+  std::ranges::sort(found);
+  std::vector<uint32_t> out;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (found[i].first != found[0].first + static_cast<int64_t>(i)) return {leaf};
+    out.push_back(found[i].second);
+  }
+  return static_cast<int64_t>(out.size()) == gap ? out : std::vector<uint32_t>{leaf};
+}
+
+Shape ExportPipeline::choose_box(uint32_t leaf) const {
+  const zarr::ArraySpec& spec = arrays_[leaf]->spec();
+  const Shape& shape = plan_.leaves[leaf].shape;
+  Shape box = spec.chunk_shape;
+  for (size_t axis = 0; axis < box.size(); ++axis) box[axis] = std::min(box[axis], shape[axis]);
+  const std::vector<int64_t> strides = tensor_strides(plan_, plan_.leaves[leaf]);
+  std::vector<size_t> order(shape.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  // Along the axis that is contiguous in the tensor first.
+  std::ranges::stable_sort(order, {}, [&](size_t axis) { return strides[axis]; });
+  for (size_t axis : order) {
+    const int64_t most = kUnitBytes / std::max<int64_t>(1, element_count(box) * dtype_bytes(spec.dtype));
+    if (most <= 1) break;
+    box[axis] = std::min(shape[axis], box[axis] * most);
+    if (box[axis] < shape[axis]) break;
+  }
+  return box;
+}
+
+void ExportPipeline::make_groups() {
+  std::vector<bool> taken(plan_.leaves.size(), false);
+  for (uint32_t leaf = 0; leaf < plan_.leaves.size(); ++leaf) {
+    if (taken[leaf] || arrays_[leaf] == nullptr || plan_.leaves[leaf].link_count == 0) continue;
+    Group group{companions(leaf), choose_box(leaf), {}};
+    for (uint32_t i : group.leaves) taken[i] = true;
+    const Shape& shape = plan_.leaves[leaf].shape;
+    for (size_t axis = 0; axis < shape.size(); ++axis)
+      group.counts.push_back((shape[axis] + group.box[axis] - 1) / group.box[axis]);
+    groups_.push_back(std::move(group));
+  }
+}
+
+uint64_t ExportPipeline::unit_bytes(const Group& group) const {
+  const zarr::ArraySpec& spec = arrays_[group.leaves[0]]->spec();
+  const auto box = static_cast<uint64_t>(element_count(group.box) * dtype_bytes(spec.dtype));
+  const auto chunk = static_cast<uint64_t>(zarr::chunk_bytes(spec));
+  // The gathered boxes, a chunk encoded and decoded, and the piece that is being put together.
+  return box * group.leaves.size() + 2 * chunk + static_cast<uint64_t>(kPieceBytes) * 2 + (uint64_t{2} << 20);
+}
+
+MemoryForecast ExportPipeline::forecast(const PipelineOptions& options) const {
+  MemoryForecast out;
+  for (const Group& group : groups_) out.per_thread = std::max(out.per_thread, unit_bytes(group));
+  const uint64_t budget = options.max_memory ? options.max_memory : default_memory(options.threads);
+  const uint64_t available = budget > kProcessBytes ? budget - kProcessBytes : 0;
+  out.threads = static_cast<int>(std::clamp<uint64_t>(available / std::max<uint64_t>(out.per_thread, 1), 1,
+                                                      static_cast<uint64_t>(std::max(1, options.threads))));
+  out.total = kProcessBytes + out.per_thread * static_cast<uint64_t>(out.threads);
+  return out;
+}
+
+Result<> ExportPipeline::write_region(const Group& group, const plan::Link& link, const Region& region,
+                                      TensorWriter& out, Worker& worker) const {
+  const auto alternating = static_cast<int64_t>(group.leaves.size());
+  const size_t rank = region.walk.extents.size();
+  std::vector<size_t> order(rank);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return region.walk.source_strides[i]; });
+  const DType stored = arrays_[group.leaves[0]]->spec().dtype, target = exported_dtype(stored, weight_dtype_);
+  const int64_t element = dtype_bytes(target);
+  if (region.element_count() * alternating * element > kPieceBytes && rank > 0 && region.walk.extents[order[0]] > 1) {
+    // Halve along the outermost step; few levels, since a unit is bounded.
+    Region half = region;
+    const size_t axis = order[0];
+    half.walk.extents[axis] = region.walk.extents[axis] / 2;
+    MAXPORT_RETURN_IF_ERROR(write_region(group, link, half, out, worker));
+    half.tensor_offset += half.walk.extents[axis] * region.walk.source_strides[axis];
+    half.box_offset += half.walk.extents[axis] * region.walk.target_strides[axis];
+    half.walk.extents[axis] = region.walk.extents[axis] - half.walk.extents[axis];
+    return write_region(group, link, half, out, worker);
+  }
+
+  // Dense in the tensor's order; alternating leaves side by side.
+  StridedWalk walk;
+  std::vector<int64_t> extents, strides;  // of the tensor side, outermost first
+  for (size_t i : order) {
+    extents.push_back(region.walk.extents[i]);
+    strides.push_back(region.walk.source_strides[i]);
+    walk.extents.push_back(region.walk.extents[i]);
+    walk.source_strides.push_back(region.walk.target_strides[i]);
+  }
+  if (alternating > 1) {
+    extents.push_back(alternating);
+    strides.push_back(1);
+  }
+  const std::vector<int64_t> dense = row_major_strides(extents);
+  walk.target_strides.assign(dense.begin(), dense.begin() + static_cast<std::ptrdiff_t>(rank));
+  worker.piece.resize(std::max(worker.piece.size(), static_cast<size_t>(element_count(extents) * element)));
+  for (size_t i = 0; i < group.leaves.size(); ++i) {
+    const models::Arithmetic& arithmetic = plan_.leaves[group.leaves[i]].arithmetic;
+    const ElementOp op{stored, target, op_kind(arithmetic.kind), arithmetic.to_huggingface, target};
+    strided_copy(walk, op, worker.boxes[i].data() + region.box_offset * dtype_bytes(stored),
+                 worker.piece.data() + static_cast<int64_t>(i) * element);
+  }
+
+  size_t outer = extents.size();
+  int64_t run = 1;
+  while (outer > 0 && (extents[outer - 1] == 1 || strides[outer - 1] == run)) run *= extents[--outer];
+  const int64_t runs = element_count(std::span(extents).first(outer));
+  std::vector<int64_t> at(outer, 0);
+  for (int64_t i = 0; i < runs; ++i) {
+    int64_t offset = region.tensor_offset;
+    for (size_t k = 0; k < outer; ++k) offset += at[k] * strides[k];
+    MAXPORT_RETURN_IF_ERROR(out.write(link.tensor, static_cast<uint64_t>(offset * element),
+                                      ByteSpan(worker.piece).subspan(static_cast<size_t>(i * run * element),
+                                                                     static_cast<size_t>(run * element))));
+    for (size_t k = outer; k-- > 0;) {
+      if (++at[k] < extents[k]) break;
+      at[k] = 0;
+    }
+  }
+  return {};
+}
+
+Result<> ExportPipeline::write_regions(const Group& group, const Box& box, TensorWriter& out, Worker& worker) const {
+  // Alternating leaves share their geometry; the first one's links speak for all.
+  const plan::Leaf& leaf = plan_.leaves[group.leaves[0]];
+  Result<> status;
+  for (const plan::Link& link : plan_.links_of(leaf)) {
+    const LinkGeometry geometry(plan_, leaf, link);
+    if (intersect(geometry.bounds(), box).empty()) continue;
+    geometry.within(box, box.shape, [&](Region&& region) {
+      if (status) status = write_region(group, link, region, out, worker);
+    });
+    if (!status) return with_context(std::move(status), "writing " + plan_.tensors[link.tensor].name);
+  }
+  return status;
+}
+
+Result<> ExportPipeline::run_unit(const Group& group, uint64_t unit, TensorWriter& out, Worker& worker) const {
+  const Shape& shape = plan_.leaves[group.leaves[0]].shape;
+  Box box = Box::whole(shape);
+  for (size_t axis = shape.size(); axis-- > 0;) {
+    const auto position = static_cast<int64_t>(unit % static_cast<uint64_t>(group.counts[axis]));
+    unit /= static_cast<uint64_t>(group.counts[axis]);
+    box.origin[axis] = position * group.box[axis];
+    box.shape[axis] = std::min(group.box[axis], shape[axis] - box.origin[axis]);
+  }
+  worker.boxes.resize(std::max(worker.boxes.size(), group.leaves.size()));
+  for (size_t i = 0; i < group.leaves.size(); ++i) {
+    const zarr::ArrayReader& array = *arrays_[group.leaves[i]];
+    const auto bytes = static_cast<size_t>(element_count(box.shape) * dtype_bytes(array.spec().dtype));
+    if (worker.boxes[i].size() < bytes) {
+      worker.boxes[i] = {};
+      worker.boxes[i].resize(bytes);
+    }
+    MAXPORT_RETURN_IF_ERROR(array.read(box, MutableByteSpan(worker.boxes[i]).first(bytes), worker.scratch));
+  }
+  return write_regions(group, box, out, worker);
+}
+
+Result<> ExportPipeline::run(TensorWriter& out, const PipelineOptions& options) {
+  const MemoryForecast memory = forecast(options);
+  std::atomic<uint64_t> next{0};
+  std::atomic<bool> failed{false};
+  std::mutex mutex;
+  Result<> first_error;
+  const auto work = [&] {
+    Worker worker;
+    for (uint64_t unit; !failed && (unit = next.fetch_add(1)) < first_unit_.back();) {
+      const auto group = static_cast<size_t>(std::ranges::upper_bound(first_unit_, unit) - first_unit_.begin()) - 1;
+      Result<> status = options.cancelled && options.cancelled()
+                            ? Result<>(fail(ErrorKind::kInterrupted, "stopped"))
+                            : run_unit(groups_[group], unit - first_unit_[group], out, worker);
+      if (!status) {
+        const std::lock_guard lock(mutex);
+        if (!failed.exchange(true)) first_error = std::move(status);
+      }
+      for (uint32_t leaf : groups_[group].leaves)
+        progress_.bytes_done += static_cast<uint64_t>(element_count(groups_[group].box) * dtype_bytes(arrays_[leaf]->spec().dtype));
+    }
+  };
+  std::vector<std::jthread> others;
+  for (int i = 1; i < memory.threads; ++i) others.emplace_back(work);
+  work();
+  others.clear();
+  return first_error;
+}
+
+}  // namespace maxport::engine

@@ -1,0 +1,67 @@
+// Runs a conversion towards Hugging Face: decode, cast, permute, write in place, on several threads.
+//
+// The work follows the chunks as they are stored, whoever stored them: each is decoded once. Chunks that lie side by side
+// along the axis that is contiguous in the Hugging Face tensors are handled together, so that what is written is as
+// contiguous as memory allows. Every byte of every tensor has its place from the start, so the files are the same for any
+// number of threads.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "engine/pipeline.h"
+#include "engine/region.h"
+#include "plan/plan.h"
+#include "zarr/array_reader.h"
+
+namespace maxport::engine {
+
+/// The target side: the plan's tensors, written by range.
+class TensorWriter {
+ public:
+  virtual ~TensorWriter() = default;
+  /// `tensor` is an index into Plan::tensors. Safe from several threads for disjoint ranges.
+  virtual Result<> write(uint32_t tensor, uint64_t byte_offset, ByteSpan bytes) = 0;
+};
+
+/// The type that a leaf's tensors get: `weight_dtype` for floating leaves; others keep theirs (hooks.md 1.2).
+DType exported_dtype(DType stored, DType weight_dtype);
+
+class ExportPipeline {
+ public:
+  /// `arrays` has one reader a leaf of the plan, null for constants, which are dropped. Everything must outlive the
+  /// pipeline; shapes must have been checked against the plan.
+  ExportPipeline(const plan::Plan& plan, std::vector<const zarr::ArrayReader*> arrays, DType weight_dtype);
+
+  Progress& progress() { return progress_; }
+  /// Threads that the memory budget allows, and the peak.
+  MemoryForecast forecast(const PipelineOptions& options) const;
+  Result<> run(TensorWriter& out, const PipelineOptions& options);
+
+ private:
+  /// Leaves that are handled together: one, or those whose elements alternate within one tensor.
+  struct Group {
+    std::vector<uint32_t> leaves;
+    Shape box;     ///< of a unit of work, in elements; whole chunks
+    Shape counts;  ///< units along each axis
+  };
+  struct Worker;
+
+  void make_groups();
+  Shape choose_box(uint32_t leaf) const;
+  std::vector<uint32_t> companions(uint32_t leaf) const;
+  uint64_t unit_bytes(const Group& group) const;
+  Result<> run_unit(const Group& group, uint64_t unit, TensorWriter& out, Worker& worker) const;
+  Result<> write_regions(const Group& group, const Box& box, TensorWriter& out, Worker& worker) const;
+  Result<> write_region(const Group& group, const plan::Link& link, const Region& region, TensorWriter& out,
+                        Worker& worker) const;
+
+  const plan::Plan& plan_;
+  std::vector<const zarr::ArrayReader*> arrays_;
+  DType weight_dtype_;
+  std::vector<Group> groups_;
+  std::vector<uint64_t> first_unit_;
+  Progress progress_;
+};
+
+}  // namespace maxport::engine
