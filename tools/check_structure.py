@@ -21,6 +21,7 @@ LONG_FILES: dict[str, str] = {}
 # Sources (patterns) whose tests stand in another room or drive the built program, each with that file.
 COVERED_BY = {
     "src/models/*.cc": "src/plan/golden_test.cc",
+    "src/convert/*.cc": "tests/test_goldens_llama.py",
     "src/cli/*.cc": "tests/test_goldens_llama.py",
 }
 
@@ -150,11 +151,11 @@ def includes(tree: Tree, name: str) -> list[str]:
 
 def exercised(tree: Tree, room: str) -> set[str]:
   """Files of a room that its tests reach: by including a header, and from there whatever implements it, that is,
-  includes it first. A source with a test beside it is reached in any case."""
+  includes it before others of the room. A source with a test beside it is reached in any case."""
   own = [name for name in tree.named(".h", ".cc") if name.startswith(f"src/{room}/")]
   implementations: dict[str, list[str]] = {}
   for name in own:
-    if name.endswith(".cc") and (headers := includes(tree, name)):
+    if name.endswith(".cc") and (headers := [h for h in includes(tree, name) if h.startswith(f"src/{room}/")]):
       implementations.setdefault(headers[0], []).append(name)
   tests = [name for name in own if name.endswith("_test.cc")]
   reached, waiting = set(), tests + [name.replace("_test.cc", ".cc") for name in tests]

@@ -60,10 +60,11 @@ def files(*patterns: str) -> Iterator[bytes]:
 
 
 def chunks() -> Iterator[bytes]:
-  """Stored chunks of the samples that keep each in a file of its own."""
+  """Stored chunks of the samples that keep each in a file of its own, behind the byte that chooses how to decode: 1 is
+  zstd in Zarr v3, 3 in Zarr v2."""
   for path in sorted(SAMPLES.glob("*_plain_*/**/*")):
     if path.is_file() and (path.name.replace(".", "").isdigit() or "c" in path.parts[-5:-1]):
-      yield path.read_bytes()
+      yield (b"\1" if "c" in path.parts[-5:-1] else b"\3") + path.read_bytes()
 
 
 def containers() -> Iterator[bytes]:
@@ -86,7 +87,6 @@ SEEDS = {
     "ocdbt_node_fuzz": lambda: ocdbt(NODE_MAGIC),
     "zarr_metadata_fuzz": lambda: files("orbax_samples/*/**/zarr.json", "orbax_samples/*/**/.zarray"),
     "zarr_chunk_fuzz": chunks,
-    "orbax_metadata_fuzz": lambda: files("orbax_samples/*/**/_METADATA", "orbax_samples/*/**/_CHECKPOINT_METADATA", "orbax_samples/*/**/_sharding"),
 }
 
 
