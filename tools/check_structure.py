@@ -22,6 +22,9 @@ LONG_FILES: dict[str, str] = {}
 COVERED_BY = {
     "src/models/*.cc": "src/plan/golden_test.cc",
     "src/convert/*.cc": "tests/test_goldens_llama.py",
+    "src/engine/*pipeline.cc": "tests/test_goldens_llama.py",
+    "src/orbax/*write*.cc": "tests/test_orbax_interop.py",
+    "src/orbax/checkpointables.cc": "tests/test_orbax_interop.py",
     "src/cli/*.cc": "tests/test_goldens_llama.py",
 }
 
