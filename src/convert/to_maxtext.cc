@@ -82,7 +82,8 @@ Result<> ToMaxtext::make_jobs() {
     MAXPORT_ASSIGN_OR_RETURN(zarr::ArraySpec spec, with_context(spec_of(reader, grid), name));
     jobs.push_back({name, std::move(reader), std::move(grid), std::move(spec)});
   }
-  pipeline_ = std::make_unique<engine::Pipeline>(std::move(jobs), orbax::CheckpointWriter::kFirstFreeSegment);
+  pipeline_ = std::make_unique<engine::Pipeline>(std::move(jobs), orbax::CheckpointWriter::kFirstFreeSegment,
+                                                 options_.segment_bytes);
   return {};
 }
 
@@ -111,7 +112,8 @@ Json ToMaxtext::identity() const {
           {"use_ocdbt", options_.use_ocdbt},
           {"use_zarr3", options_.use_zarr3},
           {"simulated_cpu_devices_count", options_.devices},
-          {"record_sharding", options_.record_sharding}};
+          {"record_sharding", options_.record_sharding},
+          {"segment_bytes", options_.segment_bytes}};
 }
 
 /// Refuses to touch a finished step without being told. True when there is an unfinished one to go on with.

@@ -30,6 +30,7 @@ struct ToMaxtextOptions {
   /// Plain files that go into base_output_directory, path below it and text: the run configuration for MaxText.
   std::vector<std::pair<std::string, std::string>> side_files;
   int64_t timestamp_nsecs = 0;    ///< content: of the checkpoint
+  uint64_t segment_bytes = 0;     ///< content: raw bytes of a data file; 0 chooses by the size of the whole
   bool overwrite = false;
   int threads = 1;
   uint64_t max_memory = 0;  ///< bytes; 0: engine::default_memory

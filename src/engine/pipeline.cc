@@ -60,7 +60,7 @@ uint64_t default_memory(int threads) {
   return kProcessBytes + kThreadBytes * static_cast<uint64_t>(std::max(threads, 1));
 }
 
-Pipeline::Pipeline(std::vector<LeafJob> jobs, uint64_t first_segment)
+Pipeline::Pipeline(std::vector<LeafJob> jobs, uint64_t first_segment, uint64_t segment_bytes)
     : jobs_(std::move(jobs)), first_segment_(first_segment) {
   first_band_.push_back(0);
   for (const LeafJob& job : jobs_) {
@@ -70,13 +70,14 @@ Pipeline::Pipeline(std::vector<LeafJob> jobs, uint64_t first_segment)
     digests_.emplace_back(chunks, 0);
     progress_.bytes_total += chunks * chunk_raw_bytes(job);
   }
-  cut_segments();
+  cut_segments(segment_bytes);
   adopted_.assign(segments_.size(), false);
 }
 
-void Pipeline::cut_segments() {
+void Pipeline::cut_segments(uint64_t segment_bytes) {
   const uint64_t wanted =
-      std::clamp(progress_.bytes_total / kSegmentsWanted, kMinimumSegmentBytes, kMaximumSegmentBytes);
+      segment_bytes ? segment_bytes
+                    : std::clamp(progress_.bytes_total / kSegmentsWanted, kMinimumSegmentBytes, kMaximumSegmentBytes);
   Segment open{0, 0};
   uint64_t bytes = 0;
   for (const LeafJob& job : jobs_) {

@@ -69,8 +69,9 @@ uint64_t default_memory(int threads);
 
 class Pipeline {
  public:
-  /// First segment that this pipeline writes has this index in the store; earlier ones are the caller's.
-  Pipeline(std::vector<LeafJob> jobs, uint64_t first_segment = 0);
+  /// First segment that this pipeline writes has this index in the store; earlier ones are the caller's. Segments hold
+  /// about `segment_bytes` of raw data; 0 chooses by the size of the whole.
+  explicit Pipeline(std::vector<LeafJob> jobs, uint64_t first_segment = 0, uint64_t segment_bytes = 0);
 
   size_t segment_count() const { return segments_.size(); }
   uint64_t chunk_count() const { return chunk_count_; }
@@ -100,7 +101,7 @@ class Pipeline {
   };
   struct Worker;
 
-  void cut_segments();
+  void cut_segments(uint64_t segment_bytes);
   BandRef find_band(uint64_t band) const;
   Result<> write_segment(size_t segment, KeyValueWriter& store, const PipelineOptions& options, Worker& worker);
   Result<> write_band(const BandRef& ref, maxport::Segment& out, const PipelineOptions& options, Worker& worker);
