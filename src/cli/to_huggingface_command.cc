@@ -79,6 +79,8 @@ Result<convert::CheckpointRequest> read_request(const ConversionArguments& argum
 void report_end(Console& console, const convert::ToHuggingfaceReport& report, double seconds, bool json) {
   for (const auto& [what, count] : report.inexact)
     console.info("{}: {} tensors went through a factor or shift that may cost the last bit (docs/exactness.md)", what, count);
+  if (report.segments_resumed > 0)
+    console.info("{} of {} segments were there from an earlier run", report.segments_resumed, report.segments);
   for (const std::string& file : report.side_files) console.detail("copied {}", printable(file));
   console.info("{} tensors, {} in {} file{}", report.tensors, bytes_text(report.bytes), report.files, report.files == 1 ? "" : "s");
   console.info("Conversion complete. Model saved to {}", report.folder);
@@ -132,7 +134,7 @@ int run_to_huggingface(std::span<const std::string> words) {
   install_signal_handlers();
   Result<int> status = convert_checkpoint(console, *arguments, *settings);
   if (!status && status.error().kind() == ErrorKind::kInterrupted)
-    console.warn("Stopped. Run the same command again to start over; nothing was published.");
+    console.warn("Stopped. The same command, run again, resumes where this one ended; nothing was published.");
   return status ? *status : console.fail(status.error());
 }
 

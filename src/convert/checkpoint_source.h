@@ -18,7 +18,7 @@ namespace maxport::convert {
 
 struct CheckpointRequest {
   std::string path;                         ///< a step, its items, or a folder of steps
-  std::optional<std::string> hf_folder;     ///< whose config.json describes the model
+  std::optional<std::string> hf_folder = {};  ///< whose config.json describes the model
   bool ignore_model_name = false;           ///< the configuration counts where model_name says otherwise
 };
 

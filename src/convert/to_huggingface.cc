@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <map>
+#include <mutex>
 #include <numeric>
 
+#include "base/digest.h"
+#include "convert/journal.h"
 #include "huggingface/side_files.h"
+#include "plan/check.h"
 
 namespace maxport::convert {
 namespace {
@@ -22,6 +26,8 @@ class SpecWriter final : public engine::TensorWriter {
   huggingface::ShardedWriter& writer_;
   const std::vector<size_t>& spec_of_;
 };
+
+constexpr std::string_view kJournalName = "maxport-journal";
 
 /// Multiplying by a power of two loses nothing (but at the ends of the range); anything else may cost the last bit.
 bool is_exact(const models::Arithmetic& arithmetic) {
@@ -96,15 +102,33 @@ Json ToHuggingface::output_config() const {
   return config;
 }
 
-/// A working folder that nobody holds is the rest of a run that ended; it is begun anew.
+/// Everything that decides the bytes of the weight files.
+Json ToHuggingface::identity() const {
+  std::string tree = orbax::tree_metadata_text(source_.checkpoint().tree_metadata());
+  if (const auto& stamp = source_.checkpoint().step_metadata().commit_timestamp_nsecs) tree += std::to_string(*stamp);
+  return {{"maxport", MAXPORT_VERSION},
+          {"plan", xxh128_hex(as_bytes(plan::to_json(source_.plan(), true).dump()))},
+          {"checkpoint", source_.checkpoint().path().item_directory},
+          {"tree", xxh128_hex(as_bytes(tree))},
+          {"weight_dtype", dtype_name(options_.weight_dtype)},
+          {"max_shard_size", options_.max_shard_size}};
+}
+
+/// A working folder that nobody holds is the rest of a run that ended; it is continued when it is of the same conversion.
 Result<huggingface::WriterOptions> ToHuggingface::writer_options() const {
   huggingface::WriterOptions out;
   out.max_shard_size = options_.max_shard_size;
-  const std::string working = options_.output + ".maxport-tmp";
+  const std::string working = options_.output + ".maxport-tmp", journal = join_path(working, kJournalName);
   MAXPORT_ASSIGN_OR_RETURN(const auto kind, storage_.kind(working));
   if (!kind) return out;
   MAXPORT_RETURN_IF_ERROR(storage_.lock(working));
   out.leftover = huggingface::Leftover::kReplace;
+  MAXPORT_ASSIGN_OR_RETURN(const auto journal_kind, storage_.kind(journal));
+  if (!journal_kind) return out;
+  const auto same = Journal::resume(storage_, journal, identity(), false);
+  if (same) out.leftover = huggingface::Leftover::kResume;
+  if (!same && same.error().kind() == ErrorKind::kInvalidArgument && !options_.overwrite)
+    return with_context(Result<huggingface::WriterOptions>(std::unexpected(same.error())), printable(working));
   return out;
 }
 
@@ -123,27 +147,51 @@ void ToHuggingface::name_inexact(ToHuggingfaceReport& report) const {
   report.inexact.assign(counts.begin(), counts.end());
 }
 
-Result<ToHuggingfaceReport> ToHuggingface::run() {
+Result<> ToHuggingface::set_aside(std::string& old) const {
   MAXPORT_ASSIGN_OR_RETURN(const auto existing, storage_.kind(options_.output));
-  std::string old;
-  if (existing && options_.overwrite) {
-    old = options_.output + ".maxport-old";
-    MAXPORT_RETURN_IF_ERROR(storage_.remove_all(old));
-    MAXPORT_RETURN_IF_ERROR(storage_.rename(options_.output, old));
+  if (!existing || !options_.overwrite) return {};
+  old = options_.output + ".maxport-old";
+  MAXPORT_RETURN_IF_ERROR(storage_.remove_all(old));
+  return storage_.rename(options_.output, old);
+}
+
+Result<> ToHuggingface::fill(huggingface::ShardedWriter& writer, bool resume, ToHuggingfaceReport& report) {
+  const std::string path = join_path(writer.working_folder(), kJournalName);
+  MAXPORT_ASSIGN_OR_RETURN(const auto journal, resume ? Journal::resume(storage_, path, identity(), options_.sync)
+                                                      : Journal::create(storage_, path, identity(), options_.sync));
+  for (const engine::SegmentResult& segment : journal->take_finished()) {
+    MAXPORT_RETURN_IF_ERROR(pipeline_->adopt(segment.record.index));
+    ++report.segments_resumed;
   }
+  engine::PipelineOptions options = pipeline_options();
+  std::mutex mutex;
+  options.finished = [&](const engine::SegmentResult& segment) -> Result<> {
+    const std::lock_guard lock(mutex);
+    if (options_.sync) MAXPORT_RETURN_IF_ERROR(writer.sync());
+    return journal->append(segment);
+  };
+  SpecWriter target(writer, spec_of_);
+  MAXPORT_RETURN_IF_ERROR(pipeline_->run(target, options));
+  report.segments = pipeline_->segment_count();
+  return storage_.remove_all(path);
+}
+
+Result<ToHuggingfaceReport> ToHuggingface::run() {
   const size_t slash = options_.output.find_last_of('/');
   const std::string parent = slash == std::string::npos ? "." : options_.output.substr(0, std::max<size_t>(slash, 1));
   MAXPORT_RETURN_IF_ERROR(storage_.make_directories(parent));
   MAXPORT_ASSIGN_OR_RETURN(const auto free, storage_.free_bytes(parent));
-  if (free && *free < bytes())
+  MAXPORT_ASSIGN_OR_RETURN(const huggingface::WriterOptions options, writer_options());
+  const bool resume = options.leftover == huggingface::Leftover::kResume;
+  if (free && *free < bytes() && !resume)
     return fail(ErrorKind::kResourceLimit, "the model needs {} MB, but {} has {} MB free", bytes() / 1'000'000,
                 printable(parent), *free / 1'000'000);
-  MAXPORT_ASSIGN_OR_RETURN(const huggingface::WriterOptions options, writer_options());
+  std::string old;
+  MAXPORT_RETURN_IF_ERROR(set_aside(old));
   MAXPORT_ASSIGN_OR_RETURN(auto writer, huggingface::ShardedWriter::create(storage_, options_.output, specs_, options));
   MAXPORT_ASSIGN_OR_RETURN(const auto lock, storage_.lock(writer->working_folder()));
-  SpecWriter target(*writer, spec_of_);
-  MAXPORT_RETURN_IF_ERROR(pipeline_->run(target, pipeline_options()));
   ToHuggingfaceReport report;
+  MAXPORT_RETURN_IF_ERROR(fill(*writer, resume, report));
   MAXPORT_RETURN_IF_ERROR(copy_side_files(writer->working_folder(), report));
   MAXPORT_RETURN_IF_ERROR(writer->publish(output_config()));
   if (!old.empty()) MAXPORT_RETURN_IF_ERROR(storage_.remove_all(old));

@@ -28,6 +28,8 @@ struct ToHuggingfaceOptions {
 struct ToHuggingfaceReport {
   std::string folder;
   size_t tensors = 0;
+  size_t segments = 0;
+  size_t segments_resumed = 0;
   size_t files = 0;
   uint64_t bytes = 0;
   std::vector<std::string> side_files;
@@ -53,7 +55,10 @@ class ToHuggingface {
       : storage_(storage), source_(source), options_(std::move(options)) {}
   Result<> lay_out();
   engine::PipelineOptions pipeline_options() const;
+  Json identity() const;
   Result<huggingface::WriterOptions> writer_options() const;
+  Result<> set_aside(std::string& old) const;
+  Result<> fill(huggingface::ShardedWriter& writer, bool resume, ToHuggingfaceReport& report);
   Json output_config() const;
   Result<> copy_side_files(const std::string& folder, ToHuggingfaceReport& report) const;
   void name_inexact(ToHuggingfaceReport& report) const;

@@ -12,6 +12,10 @@ namespace {
 constexpr int64_t kUnitBytes = int64_t{12} << 20;
 /// Bytes of a tensor that are put together before they are written.
 constexpr int64_t kPieceBytes = int64_t{8} << 20;
+/// Stored bytes of a segment, as in pipeline.cc.
+constexpr uint64_t kMinimumSegmentBytes = uint64_t{8} << 20;
+constexpr uint64_t kMaximumSegmentBytes = uint64_t{128} << 20;
+constexpr uint64_t kSegmentsWanted = 64;
 
 /// The smallest tensor stride of the leaf's indices on each axis; the largest number for axes that choose the tensor.
 std::vector<int64_t> tensor_strides(const plan::Plan& plan, const plan::Leaf& leaf) {
@@ -67,6 +71,40 @@ ExportPipeline::ExportPipeline(const plan::Plan& plan, std::vector<const zarr::A
       progress_.bytes_total += static_cast<uint64_t>(element_count(plan_.leaves[leaf].shape) *
                                                      dtype_bytes(arrays_[leaf]->spec().dtype));
   }
+  cut_segments();
+}
+
+size_t ExportPipeline::group_of(uint64_t unit) const {
+  return static_cast<size_t>(std::ranges::upper_bound(first_unit_, unit) - first_unit_.begin()) - 1;
+}
+
+uint64_t ExportPipeline::raw_bytes(uint64_t unit) const {
+  const Group& group = groups_[group_of(unit)];
+  return static_cast<uint64_t>(element_count(group.box) * dtype_bytes(arrays_[group.leaves[0]]->spec().dtype)) *
+         group.leaves.size();
+}
+
+void ExportPipeline::cut_segments() {
+  const uint64_t wanted =
+      std::clamp(progress_.bytes_total / kSegmentsWanted, kMinimumSegmentBytes, kMaximumSegmentBytes);
+  uint64_t bytes = wanted;
+  for (uint64_t unit = 0; unit < first_unit_.back(); ++unit) {
+    if (bytes >= wanted) {
+      segments_.push_back({unit, 0});
+      bytes = 0;
+    }
+    ++segments_.back().unit_count;
+    bytes += raw_bytes(unit);
+  }
+}
+
+Result<> ExportPipeline::adopt(uint64_t segment) {
+  if (segment >= segments_.size() || segments_[segment].finished)
+    return fail(ErrorKind::kCorruptData, "the journal names segment {}, which this conversion does not have", segment);
+  segments_[segment].finished = true;
+  for (uint64_t i = 0; i < segments_[segment].unit_count; ++i)
+    progress_.bytes_done += raw_bytes(segments_[segment].first_unit + i);
+  return {};
 }
 
 /// The other leaves whose elements alternate with this one's in the same tensors, with this one, by their offset; only
@@ -247,25 +285,37 @@ Result<> ExportPipeline::run_unit(const Group& group, uint64_t unit, TensorWrite
   return write_regions(group, box, out, worker);
 }
 
+Result<> ExportPipeline::run_segment(Segment& segment, TensorWriter& out, const PipelineOptions& options,
+                                     Worker& worker) {
+  for (uint64_t unit = segment.first_unit; unit < segment.first_unit + segment.unit_count; ++unit) {
+    if (options.cancelled()) return fail(ErrorKind::kInterrupted, "stopped");
+    const size_t group = group_of(unit);
+    MAXPORT_RETURN_IF_ERROR(run_unit(groups_[group], unit - first_unit_[group], out, worker));
+    progress_.bytes_done += raw_bytes(unit);
+  }
+  segment.finished = true;
+  if (!options.finished) return {};
+  SegmentResult result;
+  result.record.index = static_cast<uint64_t>(&segment - segments_.data());
+  return options.finished(result);
+}
+
 Result<> ExportPipeline::run(TensorWriter& out, const PipelineOptions& options) {
   const MemoryForecast memory = forecast(options);
-  std::atomic<uint64_t> next{0};
+  std::atomic<size_t> next{0};
   std::atomic<bool> failed{false};
   std::mutex mutex;
   Result<> first_error;
+  PipelineOptions inner = options;
+  inner.cancelled = [&] { return failed.load(std::memory_order_relaxed) || (options.cancelled && options.cancelled()); };
   const auto work = [&] {
     Worker worker;
-    for (uint64_t unit; !failed && (unit = next.fetch_add(1)) < first_unit_.back();) {
-      const auto group = static_cast<size_t>(std::ranges::upper_bound(first_unit_, unit) - first_unit_.begin()) - 1;
-      Result<> status = options.cancelled && options.cancelled()
-                            ? Result<>(fail(ErrorKind::kInterrupted, "stopped"))
-                            : run_unit(groups_[group], unit - first_unit_[group], out, worker);
-      if (!status) {
+    for (size_t segment; !failed && (segment = next.fetch_add(1)) < segments_.size();) {
+      if (segments_[segment].finished) continue;
+      if (Result<> status = run_segment(segments_[segment], out, inner, worker); !status) {
         const std::lock_guard lock(mutex);
         if (!failed.exchange(true)) first_error = std::move(status);
       }
-      for (uint32_t leaf : groups_[group].leaves)
-        progress_.bytes_done += static_cast<uint64_t>(element_count(groups_[group].box) * dtype_bytes(arrays_[leaf]->spec().dtype));
     }
   };
   std::vector<std::jthread> others;

@@ -3,7 +3,7 @@
 // The work follows the chunks as they are stored, whoever stored them: each is decoded once. Chunks that lie side by side
 // along the axis that is contiguous in the Hugging Face tensors are handled together, so that what is written is as
 // contiguous as memory allows. Every byte of every tensor has its place from the start, so the files are the same for any
-// number of threads.
+// number of threads. The work is cut into segments; a later run may skip those that an earlier one finished.
 #pragma once
 
 #include <functional>
@@ -36,6 +36,10 @@ class ExportPipeline {
   Progress& progress() { return progress_; }
   /// Threads that the memory budget allows, and the peak.
   MemoryForecast forecast(const PipelineOptions& options) const;
+  size_t segment_count() const { return segments_.size(); }
+  /// Leaves out a segment that an earlier run finished; kCorruptData when there is none of that number.
+  Result<> adopt(uint64_t segment);
+  /// options.finished is told each segment's number once all of it was written; making it durable is its business.
   Result<> run(TensorWriter& out, const PipelineOptions& options);
 
  private:
@@ -45,9 +49,17 @@ class ExportPipeline {
     Shape box;     ///< of a unit of work, in elements; whole chunks
     Shape counts;  ///< units along each axis
   };
+  struct Segment {
+    uint64_t first_unit, unit_count;
+    bool finished = false;
+  };
   struct Worker;
 
   void make_groups();
+  void cut_segments();
+  size_t group_of(uint64_t unit) const;
+  uint64_t raw_bytes(uint64_t unit) const;
+  Result<> run_segment(Segment& segment, TensorWriter& out, const PipelineOptions& options, Worker& worker);
   Shape choose_box(uint32_t leaf) const;
   std::vector<uint32_t> companions(uint32_t leaf) const;
   uint64_t unit_bytes(const Group& group) const;
@@ -61,6 +73,7 @@ class ExportPipeline {
   DType weight_dtype_;
   std::vector<Group> groups_;
   std::vector<uint64_t> first_unit_;
+  std::vector<Segment> segments_;
   Progress progress_;
 };
 
