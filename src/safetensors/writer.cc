@@ -29,7 +29,7 @@ std::vector<size_t> order_of(std::span<const TensorSpec> tensors, Order order) {
   std::vector<size_t> sequence(tensors.size());
   std::iota(sequence.begin(), sequence.end(), size_t{0});
   if (order == Order::kReference)
-    std::ranges::stable_sort(sequence, [&](size_t a, size_t b) {
+    std::ranges::sort(sequence, [&](size_t a, size_t b) {
       const size_t left = reference_rank(tensors[a].dtype), right = reference_rank(tensors[b].dtype);
       return left != right ? left > right : tensors[a].name < tensors[b].name;
     });
