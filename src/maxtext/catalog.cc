@@ -145,6 +145,12 @@ Result<std::optional<Json>> value_of(const ConfigRoles& config, std::string_view
     MAXPORT_ASSIGN_OR_RETURN(auto flag, config.optional_boolean(role));
     return flag ? std::optional<Json>(*flag) : std::nullopt;
   }
+  if (role == "head_dim" || role == "num_key_value_heads") {
+    // Latent attention has no head size of this kind, though some files state one.
+    if (role == "head_dim" && config.has("kv_lora_rank")) return std::nullopt;
+    MAXPORT_ASSIGN_OR_RETURN(auto derived, config.optional_integer(role));
+    return derived ? std::optional<Json>(*derived) : std::nullopt;
+  }
   MAXPORT_ASSIGN_OR_RETURN(auto number, config.optional_number(role));
   return number ? std::optional<Json>(*number) : std::nullopt;
 }

@@ -177,6 +177,19 @@ TEST(Catalog, TakesAPaddedVocabularyForEqual) {
   EXPECT_FALSE(check_model_name(roles(config), model("gemma3-4b"), false));
 }
 
+TEST(Catalog, ComparesSizesThatFollowFromOthers) {
+  Json config = model("llama3.1-8b").hf_config;
+  config.erase("head_dim");
+  EXPECT_THAT(*check_model_name(roles(config), model("llama3.1-8b"), false), IsEmpty());
+  config["head_dim"] = nullptr;
+  config["num_key_value_heads"] = nullptr;
+  EXPECT_THAT(check_model_name(roles(config), model("llama3.1-8b"), false).error().message(),
+              HasSubstr("num_key_value_heads: config.json says 32, llama3.1-8b has 8"));
+  Json latent = model("deepseek3-671b").hf_config;
+  latent.erase("head_dim");
+  EXPECT_THAT(*check_model_name(roles(latent), model("deepseek3-671b"), false), IsEmpty());
+}
+
 TEST(Catalog, NoticesAModelOfAnotherFamily) {
   auto checked = check_model_name(roles(model("qwen2.5-7b").hf_config), model("llama3.1-8b"), false);
   ASSERT_FALSE(checked);
