@@ -31,6 +31,7 @@ constexpr std::array kOptions{
                            "what to do with an output head stored beside a tied embedding"},
     maxtext::ProgramOption{"ignore_index", OptionValue::kNone, "",
                            "take every safetensors file of the folder instead of what the index lists"},
+    maxtext::ProgramOption{"drop_unused", OptionValue::kNone, "", "leave out source tensors that have no place in MaxText's model"},
     maxtext::ProgramOption{"dry_run", OptionValue::kNone, "", "print the account of the plan and write nothing"},
     maxtext::ProgramOption{"json", OptionValue::kNone, "", "print the account or the report as JSON"},
     maxtext::ProgramOption{"overwrite", OptionValue::kNone, "", "replace a checkpoint, or start an unfinished one over"},
@@ -139,6 +140,7 @@ Result<convert::ModelRequest> read_request(const ConversionArguments& arguments)
                 "--hf_model_path is missing: pass the local folder of the Hugging Face model (nothing is downloaded)");
   request.folder = *arguments.hf_model_path;
   request.ignore_index = arguments.option_is_on("ignore_index");
+  request.drop_unused = arguments.option_is_on("drop_unused");
   const std::string head = arguments.option_value("head").value_or("auto");
   if (head == "tie") request.head = models::HeadPolicy::kTie;
   else if (head == "untie") request.head = models::HeadPolicy::kUntie;

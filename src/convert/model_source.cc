@@ -65,6 +65,7 @@ Result<std::unique_ptr<ModelSource>> ModelSource::open(Storage& storage, const M
                            with_context(identify(source->directory_->roles(), settings), "in " + printable(request.folder)));
   source->identity_.layout.head = request.head;
   MAXPORT_RETURN_IF_ERROR(with_context(source->make_plan(), "planning the conversion of " + printable(request.folder)));
+  if (request.drop_unused) source->drop_unused();
   return source;
 }
 
@@ -77,6 +78,14 @@ Result<> ModelSource::make_plan() {
     held.push_back({std::string(name), entry.info->dtype, entry.info->shape});
   MAXPORT_ASSIGN_OR_RETURN(account_, plan::check(plan_, map_, held));
   return connect();
+}
+
+void ModelSource::drop_unused() {
+  std::erase_if(account_.faults, [&](const plan::Fault& fault) {
+    if (fault.kind != plan::FaultKind::kUnused) return false;
+    account_.ignored.push_back({fault.name, "it has no place in MaxText, and --drop_unused was given"});
+    return true;
+  });
 }
 
 Result<> ModelSource::connect() {

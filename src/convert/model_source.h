@@ -22,6 +22,7 @@ struct ModelRequest {
   std::string folder;
   bool ignore_index = false;
   models::HeadPolicy head = models::HeadPolicy::kAuto;
+  bool drop_unused = false;  ///< tensors that have no place are left out instead of being a fault
 };
 
 /// Which model a configuration and the MaxText settings mean.
@@ -61,6 +62,7 @@ class ModelSource : public engine::TensorReader, public models::SourceNames {
  private:
   ModelSource() = default;
   Result<> make_plan();
+  void drop_unused();
   Result<> connect();
 
   std::unique_ptr<huggingface::ModelDirectory> directory_;

@@ -100,7 +100,7 @@ void explain_layers(const Plan& plan, const std::vector<SourceTensor>& source, s
 }
 
 std::string unused_text(const SourceTensor& tensor, const models::ParameterMap& map) {
-  std::string text = fmt::format("{} {} in the source has no place in MaxText", tensor.name, shape_text(tensor.shape));
+  std::string text = fmt::format("{} {} in the source has no place in MaxText; --drop_unused leaves it out", tensor.name, shape_text(tensor.shape));
   for (const models::IgnoreRule& rule : map.surplus)
     if (models::matches(rule.name_pattern, tensor.name)) return text + ": " + rule.reason;
   return text;
@@ -171,6 +171,31 @@ Result<Account> check(const Plan& plan, const models::ParameterMap& map, const s
     if (linked == size || leaf.fill) ++account.leaves_filled;
   }
   return account;
+}
+
+std::vector<Fault> check_leaves(const Plan& plan, const std::vector<HeldLeaf>& held) {
+  std::vector<Fault> faults;
+  std::unordered_map<std::string_view, const HeldLeaf*> unused;
+  for (const HeldLeaf& leaf : held) unused.emplace(leaf.name, &leaf);
+  for (const Leaf& leaf : plan.leaves) {
+    const std::string name = leaf.checkpoint_name();
+    const auto found = unused.find(name);
+    if (found == unused.end()) {
+      faults.push_back(
+          {FaultKind::kMissing, name, fmt::format("{} {} is missing from the checkpoint", name, shape_text(leaf.shape))});
+      continue;
+    }
+    if (found->second->shape != leaf.shape)
+      faults.push_back({FaultKind::kWrongShape, name,
+                        fmt::format("{}: the checkpoint has shape {}, the configuration means {}", name,
+                                    shape_text(found->second->shape), shape_text(leaf.shape))});
+    unused.erase(found);
+  }
+  for (const HeldLeaf& leaf : held)
+    if (unused.contains(leaf.name))
+      faults.push_back({FaultKind::kUnused, leaf.name,
+                        fmt::format("{} {} in the checkpoint has no place in the model", leaf.name, shape_text(leaf.shape))});
+  return faults;
 }
 
 Error to_error(const Account& account) {

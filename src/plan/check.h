@@ -61,6 +61,16 @@ Result<std::vector<Fault>> check_cover(const Plan& plan);
 /// Checks the plan against the tensors of a source. `source` is sorted by name.
 Result<Account> check(const Plan& plan, const models::ParameterMap& map, const std::vector<SourceTensor>& source);
 
+/// A parameter of a MaxText checkpoint, named like Leaf::checkpoint_name().
+struct HeldLeaf {
+  std::string name;
+  Shape shape;
+};
+
+/// Checks the plan against the parameters of a checkpoint, for the way back: all there, none besides, shapes as planned
+/// (so layers stacked along the planned axes). Cover is check_cover's.
+std::vector<Fault> check_leaves(const Plan& plan, const std::vector<HeldLeaf>& held);
+
 /// One error that names every fault (up to a screenful), for a plan that is not good.
 Error to_error(const Account& account);
 

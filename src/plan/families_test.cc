@@ -157,6 +157,75 @@ TEST_P(GoldenModel, GivesTheLeavesOfTheReference) {
   for (const auto& [name, leaf] : expected) ADD_FAILURE() << "missing: " << name;
 }
 
+/// The account of a golden whose file holds further tensors.
+Account account_with(const Planned& model, const std::vector<SourceTensor>& further) {
+  std::vector<SourceTensor> source = further;
+  for (const auto& [name, entry] : model.directory->tensors())
+    source.push_back({std::string(name), entry.info->dtype, entry.info->shape});
+  auto account = check(model.plan, model.map, source);
+  EXPECT_TRUE(account) << account.error().message();
+  return *account;
+}
+
+TEST(SharedKeys, SurplusOnesAreRefusedWithTheLayerTheyComeFrom) {
+  auto model = open_golden("gemma4-e2b", "unscan-bfloat16");
+  ASSERT_TRUE(model) << model.error().message();
+  const auto account = account_with(
+      *model, {{"model.language_model.layers.7.self_attn.k_proj.weight", DType::kBfloat16, {16, 80}},
+               {"model.language_model.layers.9.self_attn.v_proj.weight", DType::kBfloat16, {32, 80}}});
+  ASSERT_EQ(account.faults.size(), 2u);
+  EXPECT_THAT(account.faults[0].text, testing::HasSubstr("layer 7 shares keys and values with layer 5"));
+  EXPECT_THAT(account.faults[1].text, testing::HasSubstr("layer 9 shares keys and values with layer 4"));
+}
+
+TEST(PredictionLayers, AreLeftOutByDefaultButNotMoreThanTheModelHas) {
+  auto model = open_golden("deepseek3-671b", "patched-scan-bfloat16");
+  ASSERT_TRUE(model) << model.error().message();
+  auto account = account_with(*model, {{"model.layers.3.eh_proj.weight", DType::kBfloat16, {80, 160}}});
+  EXPECT_TRUE(account.good()) << to_error(account).message();
+  ASSERT_EQ(account.ignored.size(), 1u);
+  EXPECT_EQ(account.ignored[0].reason, "prediction layer; mtp_num_layers is 0");
+  account = account_with(*model, {{"model.layers.4.eh_proj.weight", DType::kBfloat16, {80, 160}}});
+  EXPECT_FALSE(account.good());
+}
+
+class WithRepeats : public HeldNames {
+ public:
+  using HeldNames::HeldNames;
+  bool contains(std::string_view name) const override {
+    return name == "model.layers.3.embed_tokens.weight" || name == "model.layers.3.shared_head.head.weight" ||
+           HeldNames::contains(name);
+  }
+};
+
+TEST(PredictionLayers, GoToMaxTextUnderNamesThatCountFromOne) {
+  auto model = open_golden("deepseek3-671b", "patched-scan-bfloat16");
+  ASSERT_TRUE(model) << model.error().message();
+  models::MaxTextLayout layout = layout_of(model->golden);
+  layout.mtp_num_layers = 1;
+  const WithRepeats names(*model->directory);
+  auto map = models::parameter_map(*models::find_family("deepseek3"), {model->directory->roles(), layout, &names});
+  ASSERT_TRUE(map) << map.error().message();
+  auto plan = build(*map);
+  ASSERT_TRUE(plan) << plan.error().message();
+  std::map<std::string, std::string> sources;
+  for (const Leaf& leaf : plan->leaves)
+    if (leaf.path.starts_with("mtp_block")) sources[leaf.path] = plan->tensors[plan->links_of(leaf)[0].tensor].name;
+  EXPECT_EQ(sources.size(), 21u);
+  EXPECT_EQ(sources["mtp_block.mtp_layer_1.mtp_1_projection.kernel"], "model.layers.3.eh_proj.weight");
+  EXPECT_EQ(sources["mtp_block.mtp_layer_1.mtp_1_embedding_norm.scale"], "model.layers.3.enorm.weight");
+  EXPECT_EQ(sources["mtp_block.mtp_layer_1.mtp_1_hidden_state_norm.scale"], "model.layers.3.hnorm.weight");
+  EXPECT_EQ(sources["mtp_block.mtp_layer_1.mtp_1_final_norm.scale"], "model.layers.3.shared_head.norm.weight");
+  ASSERT_EQ(map->equal.size(), 2u);
+  EXPECT_EQ(map->equal[0].kept, "model.embed_tokens.weight");
+  EXPECT_EQ(map->equal[1].dropped, "model.layers.3.shared_head.head.weight");
+
+  layout.mtp_num_layers = 2;
+  map = models::parameter_map(*models::find_family("deepseek3"), {model->directory->roles(), layout, &names});
+  ASSERT_FALSE(map);
+  EXPECT_THAT(map.error().message(), testing::HasSubstr("has 1 prediction layers (num_nextn_predict_layers)"));
+}
+
 std::vector<Golden> goldens() {
   std::vector<Golden> out;
   for (const auto& model : std::filesystem::directory_iterator(kGoldens)) {
