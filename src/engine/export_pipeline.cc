@@ -17,21 +17,6 @@ constexpr uint64_t kMinimumSegmentBytes = uint64_t{8} << 20;
 constexpr uint64_t kMaximumSegmentBytes = uint64_t{128} << 20;
 constexpr uint64_t kSegmentsWanted = 64;
 
-/// The smallest tensor stride of the leaf's indices on each axis; the largest number for axes that choose the tensor.
-std::vector<int64_t> tensor_strides(const plan::Plan& plan, const plan::Leaf& leaf) {
-  std::vector<int64_t> out(leaf.shape.size(), INT64_MAX);
-  if (leaf.link_count == 0) return out;
-  const plan::Walk& walk = plan.walks[plan.links_of(leaf)[0].walk];
-  const std::vector<int64_t> strides = row_major_strides(leaf.shape);
-  for (size_t i = 0; i < walk.extents.size(); ++i)
-    for (size_t axis = 0; axis < strides.size() && walk.extents[i] > 1; ++axis) {
-      if (leaf.shape[axis] == 1 || strides[axis] > walk.maxtext_strides[i]) continue;
-      out[axis] = std::min(out[axis], walk.huggingface_strides[i]);
-      break;
-    }
-  return out;
-}
-
 /// Gap between neighbouring elements of a leaf within its tensor: 1, or 2 and more where leaves alternate.
 int64_t innermost_stride(const plan::Plan& plan, const plan::Leaf& leaf) {
   int64_t least = INT64_MAX;
@@ -40,15 +25,6 @@ int64_t innermost_stride(const plan::Plan& plan, const plan::Leaf& leaf) {
   for (size_t i = 0; i < walk.extents.size(); ++i)
     if (walk.extents[i] > 1) least = std::min(least, walk.huggingface_strides[i]);
   return least == INT64_MAX ? 1 : least;
-}
-
-ElementOp::Kind op_kind(models::Arithmetic::Kind kind) {
-  switch (kind) {
-    case models::Arithmetic::Kind::kCopy: return ElementOp::Kind::kCopy;
-    case models::Arithmetic::Kind::kMultiply: return ElementOp::Kind::kMultiply;
-    case models::Arithmetic::Kind::kAdd: return ElementOp::Kind::kAdd;
-  }
-  return ElementOp::Kind::kCopy;
 }
 
 }  // namespace

@@ -1,33 +1,14 @@
 #include "engine/grid.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
+
+#include "engine/region.h"
 
 namespace maxport::engine {
 namespace {
 
-constexpr int64_t kOtherTensor = std::numeric_limits<int64_t>::max();
-
 /// Bands of more chunks than this would need too much memory; several shards then share a chunk.
 constexpr int64_t kMaximumBandChunks = 16;
-
-/// For each axis of the leaf the smallest source stride of its indices; kOtherTensor where the axis chooses the tensor.
-std::vector<int64_t> source_strides(const plan::Plan& plan, const plan::Leaf& leaf) {
-  std::vector<int64_t> out(leaf.shape.size(), kOtherTensor);
-  if (leaf.link_count == 0) return row_major_strides(leaf.shape);
-  const plan::Walk& walk = plan.walks[plan.links_of(leaf)[0].walk];
-  const std::vector<int64_t> strides = row_major_strides(leaf.shape);
-  for (size_t i = 0; i < walk.extents.size(); ++i) {
-    if (walk.extents[i] == 1) continue;
-    for (size_t axis = 0; axis < strides.size(); ++axis) {
-      if (leaf.shape[axis] == 1 || strides[axis] > walk.maxtext_strides[i]) continue;
-      out[axis] = std::min(out[axis], walk.huggingface_strides[i]);
-      break;
-    }
-  }
-  return out;
-}
 
 /// Splits `extent` into equal parts of at most `most`, preferring parts that divide it.
 int64_t even_part(int64_t extent, int64_t most) {
@@ -48,7 +29,7 @@ int64_t largest_divisor(int64_t extent, int64_t most) {
 class GridChooser {
  public:
   GridChooser(const plan::Plan& plan, const plan::Leaf& leaf, int64_t element_bytes, int shard_axis, int devices)
-      : shape_(leaf.shape), strides_(source_strides(plan, leaf)), element_bytes_(element_bytes),
+      : shape_(leaf.shape), strides_(leaf.link_count ? tensor_strides(plan, leaf) : row_major_strides(leaf.shape)), element_bytes_(element_bytes),
         shard_axis_(devices > 1 ? shard_axis : -1), devices_(devices) {}
 
   ChunkGrid choose() {

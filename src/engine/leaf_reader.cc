@@ -45,15 +45,6 @@ void fill_value(MutableByteSpan out, T value) {
   for (size_t at = 0; at + sizeof(T) <= out.size(); at += sizeof(T)) std::memcpy(out.data() + at, &value, sizeof value);
 }
 
-ElementOp::Kind op_kind(models::Arithmetic::Kind kind) {
-  switch (kind) {
-    case models::Arithmetic::Kind::kCopy: return ElementOp::Kind::kCopy;
-    case models::Arithmetic::Kind::kMultiply: return ElementOp::Kind::kMultiply;
-    case models::Arithmetic::Kind::kAdd: return ElementOp::Kind::kAdd;
-  }
-  return ElementOp::Kind::kCopy;
-}
-
 }  // namespace
 
 Result<LeafReader> LeafReader::create(const plan::Plan& plan, const plan::Leaf& leaf, const TensorReader& tensors,

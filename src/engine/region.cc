@@ -4,6 +4,31 @@
 
 namespace maxport::engine {
 
+std::vector<int64_t> tensor_strides(const plan::Plan& plan, const plan::Leaf& leaf) {
+  std::vector<int64_t> out(leaf.shape.size(), kOtherTensor);
+  if (leaf.link_count == 0) return out;
+  const plan::Walk& walk = plan.walks[plan.links_of(leaf)[0].walk];
+  const std::vector<int64_t> strides = row_major_strides(leaf.shape);
+  for (size_t i = 0; i < walk.extents.size(); ++i) {
+    if (walk.extents[i] == 1) continue;
+    for (size_t axis = 0; axis < strides.size(); ++axis) {
+      if (leaf.shape[axis] == 1 || strides[axis] > walk.maxtext_strides[i]) continue;
+      out[axis] = std::min(out[axis], walk.huggingface_strides[i]);
+      break;
+    }
+  }
+  return out;
+}
+
+ElementOp::Kind op_kind(models::Arithmetic::Kind kind) {
+  switch (kind) {
+    case models::Arithmetic::Kind::kCopy: return ElementOp::Kind::kCopy;
+    case models::Arithmetic::Kind::kMultiply: return ElementOp::Kind::kMultiply;
+    case models::Arithmetic::Kind::kAdd: return ElementOp::Kind::kAdd;
+  }
+  return ElementOp::Kind::kCopy;
+}
+
 int64_t Region::element_count() const {
   int64_t count = 1;
   for (int64_t extent : walk.extents) count *= extent;

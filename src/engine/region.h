@@ -24,6 +24,14 @@ struct Region {
   int64_t tensor_end() const;
 };
 
+/// For each axis of the leaf the smallest tensor stride of the indices on it, in elements; kOtherTensor where the axis
+/// chooses the tensor (layers, experts), and everywhere for a constant.
+inline constexpr int64_t kOtherTensor = INT64_MAX;
+std::vector<int64_t> tensor_strides(const plan::Plan& plan, const plan::Leaf& leaf);
+
+/// The kernel operation of a parameter's arithmetic.
+ElementOp::Kind op_kind(models::Arithmetic::Kind kind);
+
 /// A link seen from its leaf: which axis each index belongs to.
 class LinkGeometry {
  public:

@@ -25,6 +25,20 @@ Result<> refuse_true(const huggingface::ConfigRoles& config, std::string_view mo
   return {};
 }
 
+Result<int64_t> start_decoder(const ModelContext& context, ParameterMap& map) {
+  map.param_scan_axis = context.layout.param_scan_axis;
+  MAXPORT_RETURN_IF_ERROR(read_sizes(context.config,
+                                     {{"vocab", "vocab_size"},
+                                      {"layers", "num_hidden_layers"},
+                                      {"emb", "hidden_size"},
+                                      {"heads", "num_attention_heads"},
+                                      {"kv_heads", "num_key_value_heads"},
+                                      {"dim", "head_dim"},
+                                      {"mlp", "intermediate_size"}},
+                                     map.dimensions));
+  return map.dimensions.get("layers");
+}
+
 LayerGroup decoder_layers(const ModelContext& context, int64_t count, std::string huggingface) {
   const bool scanned = context.layout.scan_layers;
   return {scanned ? "decoder.layers" : "decoder.layers_{layer}", std::move(huggingface), 0, {{count, 1}}, scanned};

@@ -77,6 +77,10 @@ struct NamedSize {
 Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_list<NamedSize> sizes,
                     Dimensions& dimensions);
 
+/// What most decoders begin with: the scan axis, and the sizes "vocab", "layers", "emb", "heads", "kv_heads", "dim"
+/// (head_dim) and "mlp". The number of layers.
+Result<int64_t> start_decoder(const ModelContext& context, ParameterMap& map);
+
 /// kUnsupported when one of the yes-or-no roles is true, because MaxText's layers of `model` have nothing of the kind.
 Result<> refuse_true(const huggingface::ConfigRoles& config, std::string_view model,
                      std::initializer_list<std::string_view> roles);

@@ -37,17 +37,7 @@ Result<ParameterMap> gemma2(const ModelContext& context) {
   MAXPORT_RETURN_IF_ERROR(refuse_true(context.config, "Gemma 2", {"attention_bias"}));
   MAXPORT_RETURN_IF_ERROR(check_layer_types(context.config, kPair, "sliding_attention", "full_attention"));
   ParameterMap map;
-  map.param_scan_axis = context.layout.param_scan_axis;
-  MAXPORT_RETURN_IF_ERROR(read_sizes(context.config,
-                                     {{"vocab", "vocab_size"},
-                                      {"layers", "num_hidden_layers"},
-                                      {"emb", "hidden_size"},
-                                      {"heads", "num_attention_heads"},
-                                      {"kv_heads", "num_key_value_heads"},
-                                      {"dim", "head_dim"},
-                                      {"mlp", "intermediate_size"}},
-                                     map.dimensions));
-  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("layers"));
+  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t emb, map.dimensions.get("emb"));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t dim, map.dimensions.get("dim"));
   if (layer_count % kPair != 0)

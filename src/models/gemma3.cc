@@ -113,17 +113,7 @@ Result<ParameterMap> gemma3(const ModelContext& context) {
   MAXPORT_RETURN_IF_ERROR(refuse_true(context.config, "Gemma 3", {"attention_bias"}));
   MAXPORT_RETURN_IF_ERROR(check_layer_types(context.config, kPeriod, "sliding_attention", "full_attention"));
   ParameterMap map;
-  map.param_scan_axis = context.layout.param_scan_axis;
-  MAXPORT_RETURN_IF_ERROR(read_sizes(context.config,
-                                     {{"vocab", "vocab_size"},
-                                      {"layers", "num_hidden_layers"},
-                                      {"emb", "hidden_size"},
-                                      {"heads", "num_attention_heads"},
-                                      {"kv_heads", "num_key_value_heads"},
-                                      {"dim", "head_dim"},
-                                      {"mlp", "intermediate_size"}},
-                                     map.dimensions));
-  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("layers"));
+  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t emb, map.dimensions.get("emb"));
   const float factor = embedding_factor(emb);
   MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.language_model.embed_tokens.weight", "lm_head.weight",

@@ -10,17 +10,7 @@ Result<ParameterMap> llama(const ModelContext& context) {
       return fail(ErrorKind::kUnsupported, "{} is true, but MaxText's Llama layers have no biases", context.config.source_of(role));
   }
   ParameterMap map;
-  map.param_scan_axis = context.layout.param_scan_axis;
-  MAXPORT_RETURN_IF_ERROR(read_sizes(context.config,
-                                     {{"layers", "num_hidden_layers"},
-                                      {"emb", "hidden_size"},
-                                      {"heads", "num_attention_heads"},
-                                      {"kv_heads", "num_key_value_heads"},
-                                      {"dim", "head_dim"},
-                                      {"mlp", "intermediate_size"},
-                                      {"vocab", "vocab_size"}},
-                                     map.dimensions));
-  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("layers"));
+  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t dim, map.dimensions.get("dim"));
   if (dim % 2 != 0) return fail(ErrorKind::kUnsupported, "head_dim {} is odd; rotary halves need an even one", dim);
   map.dimensions.set("half", dim / 2, "head_dim / 2");

@@ -26,17 +26,7 @@ Result<ParameterMap> olmo3(const ModelContext& context) {
   MAXPORT_RETURN_IF_ERROR(refuse_true(context.config, "Olmo 3", {"attention_bias"}));
   MAXPORT_RETURN_IF_ERROR(check_layer_types(context.config, kPeriod, "sliding_attention", "full_attention"));
   ParameterMap map;
-  map.param_scan_axis = context.layout.param_scan_axis;
-  MAXPORT_RETURN_IF_ERROR(read_sizes(context.config,
-                                     {{"vocab", "vocab_size"},
-                                      {"layers", "num_hidden_layers"},
-                                      {"emb", "hidden_size"},
-                                      {"heads", "num_attention_heads"},
-                                      {"kv_heads", "num_key_value_heads"},
-                                      {"dim", "head_dim"},
-                                      {"mlp", "intermediate_size"}},
-                                     map.dimensions));
-  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("layers"));
+  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
   MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.embed_tokens.weight", "lm_head.weight"));
   map.add("decoder.decoder_norm.scale", "model.norm.weight", "emb -> emb");
   map.ignore("*rotary_emb.inv_freq", "rotary tables are computed, not stored");

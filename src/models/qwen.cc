@@ -6,17 +6,7 @@ namespace maxport::models {
 
 Result<ParameterMap> qwen25(const ModelContext& context) {
   ParameterMap map;
-  map.param_scan_axis = context.layout.param_scan_axis;
-  MAXPORT_RETURN_IF_ERROR(read_sizes(context.config,
-                                     {{"vocab", "vocab_size"},
-                                      {"layers", "num_hidden_layers"},
-                                      {"emb", "hidden_size"},
-                                      {"heads", "num_attention_heads"},
-                                      {"kv_heads", "num_key_value_heads"},
-                                      {"dim", "head_dim"},
-                                      {"mlp", "intermediate_size"}},
-                                     map.dimensions));
-  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("layers"));
+  MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
   MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.embed_tokens.weight", "lm_head.weight"));
   map.add("decoder.decoder_norm.scale", "model.norm.weight", "emb -> emb");
   const LayerGroup layers = decoder_layers(context, layer_count);
