@@ -182,6 +182,14 @@ TEST(StridedCopy, PermutesTheAxesOfConvolutionKernels) {
   for (const ElementOp& op : kOps) EXPECT_TRUE(matches_naive(walk, op, 2));
 }
 
+TEST(StridedCopy, MayReadAnElementMoreThanOnce) {
+  for (const ElementOp& op : kOps) {
+    EXPECT_TRUE(matches_naive({{3, 20}, {1, 2}, {20, 1}}, op, 0));   // windows two apart
+    EXPECT_TRUE(matches_naive({{20, 30}, {1, 1}, {30, 1}}, op, 0));  // all shifts of a row
+    EXPECT_TRUE(matches_naive({{40, 30}, {0, 1}, {1, 40}}, op, 0));  // copies of a column
+  }
+}
+
 TEST(StridedCopy, MovesSlicesOfWiderTensors) {
   for (const ElementOp& op : kOps) {
     EXPECT_TRUE(matches_naive({{40, 50}, {1, 90}, {70, 1}}, op, 5));
