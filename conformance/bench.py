@@ -1,52 +1,109 @@
-"""Time and memory of a conversion beside copying the same files, and beside MaxText's own converter.
+"""Time and memory of conversions beside copying the same files and beside MaxText's own converter, in one run.
 
-usage: bench.py [--layers 22] [--repeat 3] [--maxtext PYTHON]
+usage: bench.py [--layers 22] [--repeat 3] [--maxtext PYTHON] [--write]
 
-Makes a synthetic Llama (2.1 GB with 22 layers), converts it with every codec, all in one run, and prints the best of
-`repeat` times and their ratio to `cp`. MAXPORT_MAXTEXT or --maxtext names an interpreter that has MaxText; without one
-its converter is left out. The page cache is warm for all.
+Makes a synthetic Llama (2.2 GB with 22 layers), converts it in both directions with every codec, with one and with all
+threads, with and without syncing, and restores the results with stock Orbax. Prints the best of `repeat` times.
+MAXPORT_MAXTEXT or --maxtext names an interpreter that has MaxText; without one its converter is left out. The page cache
+is warm for all. --write puts table and plot into docs/performance.md and docs/performance.svg.
 """
 import argparse
+import json
 import os
 import pathlib
 import shutil
+import sys
 import tempfile
 
+import bench_report
 import big_model
 import measured
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 PROGRAM = pathlib.Path(os.environ.get("MAXPORT_PROGRAM", REPOSITORY / "build" / "maxport"))
+SETTINGS = {"base_emb_dim": "hidden_size", "base_num_query_heads": "num_attention_heads", "base_num_kv_heads": "num_key_value_heads",
+            "base_num_decoder_layers": "num_hidden_layers", "base_mlp_dim": "intermediate_size", "head_dim": "head_dim",
+            "vocab_size": "vocab_size"}
+RESTORE = """
+import os, sys, time
+os.environ["JAX_PLATFORMS"] = "cpu"
+import numpy as np, orbax.checkpoint as ocp
+start = time.monotonic()
+ocp.PyTreeCheckpointer().restore(sys.argv[1], restore_args=None)
+print(time.monotonic() - start)
+"""
 
 
 def folder_bytes(folder: pathlib.Path) -> int:
   return sum(p.stat().st_size for p in folder.rglob("*") if p.is_file())
 
 
-def best(command: list, out: pathlib.Path, repeat: int) -> tuple[measured.Measured, int]:
-  """The fastest of some runs, each to an empty place, and the bytes it wrote."""
-  runs = []
-  for _ in range(repeat):
-    shutil.rmtree(out, ignore_errors=True)
-    done = measured.run(command)
-    assert done.status == 0, done.err[-3000:]
-    runs.append(done)
-  written = folder_bytes(out)
-  shutil.rmtree(out)
-  return min(runs, key=lambda run: run.seconds), written
+class Bench:
+  def __init__(self, folder: pathlib.Path, layers: int, repeat: int, maxtext: str | None):
+    self.folder, self.repeat, self.maxtext = folder, repeat, maxtext
+    self.config = big_model.llama_config(layers=layers)
+    self.source = folder / "hf"
+    self.size = big_model.write_model(self.source, self.config)
+    self.rows = []
 
+  def run(self, group: str, name: str, command: list, out: pathlib.Path, repeat: int | None = None, keep: bool = False) -> None:
+    runs = []
+    for _ in range(repeat or self.repeat):
+      shutil.rmtree(out, ignore_errors=True)
+      done = measured.run(command)
+      assert done.status == 0, done.err[-3000:]
+      runs.append(done)
+    best = min(runs, key=lambda run: run.seconds)
+    row = {"group": group, "name": name, "seconds": best.seconds, "peak_bytes": best.peak_bytes, "written": folder_bytes(out)}
+    self.rows.append(row)
+    if not keep:
+      shutil.rmtree(out)
+    print(f"{group:16}{name:34}{row['seconds']:8.2f} s{row['peak_bytes'] / 1e6:9.0f} MB{row['written'] / 1e9:7.2f} GB", flush=True)
 
-def commands(source: pathlib.Path, out: pathlib.Path, config: dict, maxtext: str | None) -> dict[str, list]:
-  to_maxtext = [PROGRAM, "to_maxtext", f"base_output_directory={out}", f"--hf_model_path={source}", "scan_layers=true"]
-  found = {"cp": ["cp", "-r", source, out]}
-  found |= {f"maxport, {codec}": [*to_maxtext, f"--compression={codec}"] for codec in ("blosc", "zstd", "none")}
-  if maxtext:
-    settings = {"base_emb_dim": "hidden_size", "base_num_query_heads": "num_attention_heads", "base_num_kv_heads": "num_key_value_heads",
-                "base_num_decoder_layers": "num_hidden_layers", "base_mlp_dim": "intermediate_size", "head_dim": "head_dim",
-                "vocab_size": "vocab_size"}
-    found["MaxText's converter"] = [maxtext, REPOSITORY / "conformance" / "maxtext_convert.py", "llama3.1-8b", source, out,
-                                    "--save_dtype=bfloat16", "scan_layers=true", *(f"{key}={config[field]}" for key, field in settings.items())]
-  return found
+  def maxtext_settings(self) -> list[str]:
+    return ["scan_layers=true", *(f"{key}={self.config[field]}" for key, field in SETTINGS.items())]
+
+  def to_maxtext(self) -> None:
+    group = "to MaxText"
+    self.run(group, "cp", ["cp", "-r", self.source, self.folder / "copy"], self.folder / "copy")
+    base = [PROGRAM, "to_maxtext", f"--hf_model_path={self.source}", "scan_layers=true"]
+    for codec in "blosc", "zstd", "none":
+      for threads in 1, os.cpu_count():
+        out = self.folder / "out"
+        self.run(group, f"{codec}, {threads} thread{'s'[:threads > 1]}",
+                 [*base, f"base_output_directory={out}", f"--compression={codec}", f"--threads={threads}", "--nosync"], out)
+      out = self.folder / f"ours-{codec}"
+      self.run(group, f"{codec}, all threads, synced", [*base, f"base_output_directory={out}", f"--compression={codec}"], out, keep=True)
+    if self.maxtext:
+      out = self.folder / "theirs"
+      self.run(group, "MaxText's converter", [self.maxtext, REPOSITORY / "conformance" / "maxtext_convert.py", "llama3.1-8b", self.source, out,
+                                              "--save_dtype=bfloat16", *self.maxtext_settings()], out, repeat=1, keep=True)
+
+  def back(self) -> None:
+    group = "to Hugging Face"
+    for name, checkpoint in [("blosc", "ours-blosc"), ("none", "ours-none"), ("MaxText's checkpoint", "theirs")]:
+      if not (self.folder / checkpoint).exists():
+        continue
+      for threads in 1, os.cpu_count():
+        out = self.folder / "back"
+        self.run(group, f"{name}, {threads} thread{'s'[:threads > 1]}",
+                 [PROGRAM, "to_huggingface", f"load_parameters_path={self.folder / checkpoint / '0'}", f"base_output_directory={out}",
+                  f"--hf_model_path={self.source}", "weight_dtype=bfloat16", f"--threads={threads}"], out)
+    if self.maxtext:
+      out = self.folder / "back"
+      self.run(group, "MaxText's converter", [self.maxtext, REPOSITORY / "conformance" / "maxtext_to_huggingface.py", "llama3.1-8b",
+                                              self.folder / "theirs" / "0" / "items", self.source, out, "weight_dtype=bfloat16",
+                                              *self.maxtext_settings()], out, repeat=1)
+
+  def restore(self) -> None:
+    for name in "ours-blosc", "ours-zstd", "ours-none", "theirs":
+      if not (self.folder / name).exists():
+        continue
+      runs = [measured.run([sys.executable, "-c", RESTORE, self.folder / name / "0" / "items"]) for _ in range(self.repeat)]
+      assert all(run.status == 0 for run in runs), runs[0].err[-2000:]
+      seconds = min(float(run.out) for run in runs)
+      self.rows.append({"group": "stock restore", "name": name, "seconds": seconds, "peak_bytes": runs[0].peak_bytes, "written": 0})
+      print(f"{'stock restore':16}{name:34}{seconds:8.2f} s", flush=True)
 
 
 def main() -> None:
@@ -54,18 +111,20 @@ def main() -> None:
   parser.add_argument("--layers", type=int, default=22)
   parser.add_argument("--repeat", type=int, default=3)
   parser.add_argument("--maxtext", default=os.environ.get("MAXPORT_MAXTEXT"))
+  parser.add_argument("--write", action="store_true")
   arguments = parser.parse_args()
-  config = big_model.llama_config(layers=arguments.layers)
   with tempfile.TemporaryDirectory() as folder:
-    source, out = pathlib.Path(folder) / "hf", pathlib.Path(folder) / "out"
-    size = big_model.write_model(source, config)
-    print(f"{size / 1e9:.2f} GB, bfloat16, {arguments.layers} layers, scanned, {os.cpu_count()} cores\n")
-    print(f"{'':22}{'time':>9}{'of cp':>8}{'peak memory':>13}{'written':>10}")
-    copying = None
-    for name, command in commands(source, out, config, arguments.maxtext).items():
-      done, written = best(command, out, 1 if "MaxText" in name else arguments.repeat)
-      copying = copying or done.seconds
-      print(f"{name:22}{done.seconds:7.2f} s{done.seconds / copying:7.2f}x{done.peak_bytes / 1e6:10.0f} MB{written / 1e9:7.2f} GB", flush=True)
+    bench = Bench(pathlib.Path(folder), arguments.layers, arguments.repeat, arguments.maxtext)
+    print(f"{bench.size / 1e9:.2f} GB, bfloat16, {arguments.layers} layers, scanned, {os.cpu_count()} cores")
+    bench.to_maxtext()
+    bench.back()
+    bench.restore()
+  results = {"bytes": bench.size, "layers": arguments.layers, "cores": os.cpu_count(), "rows": bench.rows}
+  (REPOSITORY / "build").mkdir(exist_ok=True)
+  (REPOSITORY / "build" / "bench.json").write_text(json.dumps(results, indent=1))
+  bench_report.print_ratios(results)
+  if arguments.write:
+    bench_report.write(results, REPOSITORY / "docs")
 
 
 if __name__ == "__main__":

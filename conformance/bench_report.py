@@ -1,0 +1,89 @@
+"""Turns the results of bench.py into docs/performance.md and docs/performance.svg.
+
+usage: bench_report.py      (from build/bench.json)
+"""
+import json
+import pathlib
+from xml.sax.saxutils import escape
+
+HEAD = """# Performance
+
+`make bench` makes a synthetic Llama of {gb:.2f} GB (bfloat16, {layers} layers, scanned), converts it with every codec, both
+ways, beside `cp` and MaxText 0.2.5's own converter, all in one run on one machine with {cores} cores and a warm page cache,
+and writes this page. Times are those of whole processes, the best of three (MaxText: of one). Towards MaxText syncing is
+off unless the row says "synced"; back it is on.
+
+![time and memory](performance.svg)
+
+"""
+
+
+def rows(results: dict, group: str) -> list[dict]:
+  return [row for row in results["rows"] if row["group"] == group]
+
+
+def reference(results: dict, group: str, name: str) -> float | None:
+  return next((row["seconds"] for row in rows(results, group) if row["name"] == name), None)
+
+
+def ratio(seconds: float, other: float | None) -> str:
+  return f"{seconds / other:.2f}" if other else "-"
+
+
+def print_ratios(results: dict) -> None:
+  copying = reference(results, "to MaxText", "cp")
+  for group in "to MaxText", "to Hugging Face":
+    theirs = reference(results, group, "MaxText's converter")
+    for row in rows(results, group):
+      print(f"{group:16}{row['name']:34}{ratio(row['seconds'], copying):>7} of cp"
+            + (f"  1/{theirs / row['seconds']:.0f} of MaxText's converter" if theirs else ""))
+
+
+def table(results: dict, group: str) -> str:
+  copying, theirs = reference(results, "to MaxText", "cp"), reference(results, group, "MaxText's converter")
+  text = f"## {group[0].upper() + group[1:]}\n\n| | time | of `cp` | of MaxText's converter | peak memory | written |\n| --- | --- | --- | --- | --- | --- |\n"
+  for row in rows(results, group):
+    text += (f"| {row['name']} | {row['seconds']:.2f} s | {ratio(row['seconds'], copying)} | {ratio(row['seconds'], theirs)} | "
+             f"{row['peak_bytes'] / 1e6:.0f} MB | {row['written'] / 1e9:.2f} GB |\n")
+  return text + "\n"
+
+
+def plot(results: dict) -> str:
+  """Bars of time on a logarithmic scale, peak memory as text."""
+  import math
+  shown = [row for row in results["rows"] if row["group"] != "stock restore"]
+  height, left, width = 22, 330, 420
+  low, high = 0.3, max(row["seconds"] for row in shown) * 1.3
+  x = lambda seconds: left + width * math.log(max(seconds, low) / low) / math.log(high / low)
+  parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 190} {height * len(shown) + 50}" font-family="sans-serif" font-size="13">',
+           '<rect width="100%" height="100%" fill="white"/>']
+  for tick in (0.5, 1, 2, 5, 10, 20, 50, 100):
+    if low <= tick <= high:
+      parts.append(f'<line x1="{x(tick):.0f}" x2="{x(tick):.0f}" y1="6" y2="{height * len(shown) + 14}" stroke="#ddd"/>'
+                   f'<text x="{x(tick):.0f}" y="{height * len(shown) + 32}" text-anchor="middle" fill="#555">{tick} s</text>')
+  for n, row in enumerate(shown):
+    y = 10 + n * height
+    color = "#b04a3a" if "MaxText's converter" in row["name"] else "#8a8a8a" if row["name"] == "cp" else "#3a6fb0"
+    parts.append(f'<text x="{left - 8}" y="{y + 14}" text-anchor="end">{escape(row["group"] + ": " + row["name"])}</text>'
+                 f'<rect x="{left}" y="{y + 2}" width="{x(row["seconds"]) - left:.0f}" height="{height - 6}" fill="{color}"/>'
+                 f'<text x="{x(row["seconds"]) + 6:.0f}" y="{y + 14}" fill="#333">{row["seconds"]:.2f} s, {row["peak_bytes"] / 1e6:,.0f} MB</text>')
+  return "\n".join(parts + ["</svg>\n"])
+
+
+def write(results: dict, docs: pathlib.Path) -> None:
+  text = HEAD.format(gb=results["bytes"] / 1e9, layers=results["layers"], cores=results["cores"])
+  text += table(results, "to MaxText") + table(results, "to Hugging Face")
+  restores = rows(results, "stock restore")
+  if restores:
+    theirs = reference(results, "stock restore", "theirs")
+    text += "## Restoring with stock Orbax\n\n`PyTreeCheckpointer().restore`, all leaves as NumPy arrays or as recorded.\n\n| checkpoint | time | of MaxText's own |\n| --- | --- | --- |\n"
+    names = {"theirs": "MaxText's own"}
+    for row in restores:
+      text += f"| {names.get(row['name'], row['name'].replace('ours-', 'maxport, '))} | {row['seconds']:.2f} s | {ratio(row['seconds'], theirs)} |\n"
+  (docs / "performance.md").write_text(text)
+  (docs / "performance.svg").write_text(plot(results))
+
+
+if __name__ == "__main__":
+  here = pathlib.Path(__file__).resolve().parent.parent
+  write(json.loads((here / "build" / "bench.json").read_text()), here / "docs")
