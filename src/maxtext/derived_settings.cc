@@ -154,6 +154,12 @@ Result<> derive_gemma4(SettingsBuilder& builder) {
   return {};
 }
 
+void set_indexer(SettingsBuilder& builder) {
+  builder.set("use_indexer", true);
+  // MaxText refuses to choose a kernel by itself here; this one runs everywhere.
+  builder.set("attention", "dot_product");
+}
+
 Result<> derive_latent_attention(SettingsBuilder& builder) {
   builder.set("attention_type", "mla");
   MAXPORT_ASSIGN_OR_RETURN(int64_t rank, builder.config.integer_or("q_lora_rank", 0));
@@ -161,9 +167,7 @@ Result<> derive_latent_attention(SettingsBuilder& builder) {
   for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"})
     MAXPORT_RETURN_IF_ERROR(builder.copy(key, key));
   if (builder.facts.family != "deepseek3.2") return {};
-  builder.set("use_indexer", true);
-  // MaxText refuses to choose a kernel by itself here; this one runs everywhere.
-  builder.set("attention", "dot_product");
+  set_indexer(builder);
   MAXPORT_RETURN_IF_ERROR(builder.copy("indexer_n_heads", "index_n_heads"));
   MAXPORT_RETURN_IF_ERROR(builder.copy("indexer_head_dim", "index_head_dim"));
   return builder.copy("indexer_topk", "index_topk");
@@ -171,7 +175,7 @@ Result<> derive_latent_attention(SettingsBuilder& builder) {
 
 Result<> derive_compressed_attention(SettingsBuilder& builder) {
   builder.set("attention_type", "compressed");
-  builder.set("use_indexer", true);
+  set_indexer(builder);
   const std::pair<std::string_view, std::string_view> copies[] = {
       {"q_lora_rank", "q_lora_rank"},       {"qk_rope_head_dim", "qk_rope_head_dim"}, {"o_groups", "o_groups"},
       {"o_lora_rank", "o_lora_rank"},       {"indexer_n_heads", "index_n_heads"},     {"indexer_head_dim", "index_head_dim"},

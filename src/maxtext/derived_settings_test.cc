@@ -33,6 +33,8 @@ const Difference kDifferences[] = {
     {"deepseek3.2-671b", "n_routing_groups", 8, -1, "the same"},
     {"deepseek3.2-671b", "topk_routing_group", 4, -1, "the same"},
     {"deepseek3.2-671b", "attention", "dot_product", "autoselected", "MaxText refuses to choose by itself"},
+    {"deepseek4-284b", "attention", "dot_product", "autoselected", "the same"},
+    {"deepseek4-tiny", "attention", "dot_product", "autoselected", "the same"},
     {"deepseek4-tiny", "original_max_position_embeddings", 65536, 4096, "has no effect without yarn"},
 };
 
