@@ -19,9 +19,10 @@ namespace {
 constexpr uint64_t kLow32[] = {0x0000, 0x0001, 0x0FFF, 0x1000, 0x1001, 0x2FFF, 0x3000,
                                0x3001, 0x5000, 0x7FFF, 0x8000, 0x8001, 0xF000, 0xFFFF};
 constexpr uint64_t kBit28 = 1ull << 28, kBit41 = 1ull << 41, kBit44 = 1ull << 44, kBit47 = 1ull << 47;
-constexpr uint64_t kLow64[] = {0,          1,          kBit28 - 1,      kBit28,          kBit28 + 1, 3 * kBit28,
-                               kBit41 - 1, kBit41,     kBit41 + 1,      3 * kBit41,      kBit44 - 1, kBit44,
-                               kBit44 + 1, kBit47 - 1, kBit47,          kBit47 + 1,      kBit47 + kBit28, 2 * kBit47 - 1};
+constexpr uint64_t kLow64[] = {0,          1,          kBit28 - 1, kBit28,          kBit28 + 1,
+                               3 * kBit28, kBit41 - 1, kBit41,     kBit41 + 1,      3 * kBit41,
+                               kBit44 - 1, kBit44,     kBit44 + 1, kBit47 - 1,      kBit47,
+                               kBit47 + 1, kBit47 + kBit28,        2 * kBit47 - 1};
 
 void append_le(Bytes& out, uint64_t code, int64_t size) {
   for (int64_t i = 0; i < size; ++i) out.push_back(static_cast<std::byte>(code >> (8 * i)));

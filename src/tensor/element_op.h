@@ -3,8 +3,7 @@
 //   y = round_target( float32(round_compute_input(x)) op operand )
 //
 // The operation is one IEEE float32 operation, its result is rounded once; subnormals are kept. Casts follow
-// tensor/cast.h. For an operation float32 must hold all values of `compute_input` (bfloat16, float16, float32, 8 bits or
-// less) or the cast to it rounds once more.
+// tensor/cast.h. `compute_input` should be a type whose values float32 holds; otherwise the value is rounded to that.
 #pragma once
 
 #include "base/bytes.h"

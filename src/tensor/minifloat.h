@@ -1,5 +1,5 @@
-// The small float types, described by their numbers of bits, and their exact conversion from and to float32, one element
-// at a time. Everything here is the reference; the vector kernels must agree with it bit for bit.
+// The small float types, described by their numbers of bits, and their exact conversion from and to float32, one
+// element at a time. Everything here is the reference; the vector kernels must agree with it bit for bit.
 #pragma once
 
 #include <bit>
@@ -10,10 +10,10 @@ namespace maxport {
 
 /// How a type spends its topmost codes.
 enum class Specials : uint8_t {
-  kIeee,    ///< top exponent: infinity and NaN
-  kNanOnly,  ///< all ones is NaN, no infinity (*fn of 8 bits)
+  kIeee,          ///< top exponent: infinity and NaN
+  kNanOnly,       ///< all ones is NaN, no infinity (*fn of 8 bits)
   kUnsignedZero,  ///< the code of -0 is NaN, no infinity (*fnuz)
-  kNone,    ///< every code is a finite number (4 and 6 bits)
+  kNone,          ///< every code is a finite number (4 and 6 bits)
 };
 
 struct MiniFloat {

@@ -1,5 +1,5 @@
-// The strategy for walks that interleave two runs element by element, take such a mix apart, or read every second element:
-// rope order without a transposition, and fused gate/up projections. Internal to tensor/.
+// The strategy for walks that interleave two runs element by element, take such a mix apart, or read every second
+// element: rope order without a transposition, and fused gate/up projections. Internal to tensor/.
 #pragma once
 
 #include "tensor/walk.h"

@@ -55,9 +55,10 @@ float decode_16(DType dtype, uint16_t code) {
   return std::bit_cast<float>(sign | 0x7F800000u | ((code & 0x3FFu) << 13));
 }
 
-/// Sign-extends the low `bits`.
-int8_t low_signed(uint8_t code, int bits) {
-  return static_cast<int8_t>(static_cast<int8_t>(code << (8 - bits)) >> (8 - bits));
+/// Sign-extends the low kBits.
+template <int kBits>
+int8_t load_low_bits(const std::byte* in, size_t index) {
+  return static_cast<int8_t>(static_cast<int8_t>(load<uint8_t>(in, index) << (8 - kBits)) >> (8 - kBits));
 }
 
 void decode_floats(DType dtype, const std::byte* in, size_t count, double* out) {
@@ -79,8 +80,8 @@ void decode_floats(DType dtype, const std::byte* in, size_t count, double* out) 
 void decode_integers(DType dtype, const std::byte* in, size_t count, int64_t* out) {
   switch (dtype) {
     case DType::kBool: return widen(in, count, out, [](auto* at, size_t i) { return load<uint8_t>(at, i) != 0; });
-    case DType::kInt2: return widen(in, count, out, [](auto* at, size_t i) { return low_signed(load<uint8_t>(at, i), 2); });
-    case DType::kInt4: return widen(in, count, out, [](auto* at, size_t i) { return low_signed(load<uint8_t>(at, i), 4); });
+    case DType::kInt2: return widen(in, count, out, load_low_bits<2>);
+    case DType::kInt4: return widen(in, count, out, load_low_bits<4>);
     case DType::kUint4: return widen(in, count, out, [](auto* at, size_t i) { return load<uint8_t>(at, i) & 15; });
     case DType::kInt8: return widen(in, count, out, load<int8_t>);
     case DType::kInt16: return widen(in, count, out, load<int16_t>);
@@ -175,7 +176,8 @@ void encode(DType dtype, const Wide* in, size_t count, std::byte* out) {
       for (size_t i = 0; i < count; ++i) store<double>(to_float<double>(in[i]), out, i);
       return;
     case DType::kFloat8E8m0fnu:
-      for (size_t i = 0; i < count; ++i) store<uint8_t>(static_cast<uint8_t>(encode_e8m0(to_float<float>(in[i]))), out, i);
+      for (size_t i = 0; i < count; ++i)
+        store<uint8_t>(static_cast<uint8_t>(encode_e8m0(to_float<float>(in[i]))), out, i);
       return;
     default: return encode_small_float(dtype, in, count, out);
   }

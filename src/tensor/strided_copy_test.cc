@@ -178,7 +178,8 @@ TEST(StridedCopy, InterleavesAndSeparatesPairs) {
 
 TEST(StridedCopy, PermutesTheAxesOfConvolutionKernels) {
   const int64_t out = 70, in = 3, size = 14;
-  const StridedWalk walk{{size, size, in, out}, {size, 1, size * size, in * size * size}, {size * in * out, in * out, out, 1}};
+  const StridedWalk walk{
+      {size, size, in, out}, {size, 1, size * size, in * size * size}, {size * in * out, in * out, out, 1}};
   for (const ElementOp& op : kOps) EXPECT_TRUE(matches_naive(walk, op, 2));
 }
 

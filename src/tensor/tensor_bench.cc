@@ -84,8 +84,9 @@ void BM_transpose(benchmark::State& state, DType from, DType to) {
   walk_block(state, transposition(state.range(0), state.range(1)), ElementOp::convert(from, to));
 }
 void shapes(benchmark::internal::Benchmark* benchmark) {
-  for (auto [rows, columns] : {std::pair{128, 64}, {128, 4096}, {512, 4096}, {1024, 2048}, {4096, 64}, {4096, 512}, {1024, 4096},
-                               {4096, 4096}, {1000, 1100}, {151, 4093}})
+  const std::pair<int64_t, int64_t> kShapes[] = {{128, 64},   {128, 4096},  {512, 4096},  {1024, 2048}, {4096, 64},
+                                                 {4096, 512}, {1024, 4096}, {4096, 4096}, {1000, 1100}, {151, 4093}};
+  for (auto [rows, columns] : kShapes)
     benchmark->Args({rows, columns});
 }
 BENCHMARK_CAPTURE(BM_transpose, bf16, DType::kBfloat16, DType::kBfloat16)->Apply(shapes);
@@ -145,7 +146,8 @@ BENCHMARK(BM_rows)->Arg(4096);
 
 void BM_swapped_rows(benchmark::State& state) {
   const int64_t run = state.range(0), rows = 64, outer = kElements / run / rows;
-  walk_block(state, {{outer, rows, run}, {run, outer * run, 1}, {rows * run, run, 1}}, ElementOp::copy(DType::kBfloat16));
+  const StridedWalk walk{{outer, rows, run}, {run, outer * run, 1}, {rows * run, run, 1}};
+  walk_block(state, walk, ElementOp::copy(DType::kBfloat16));
 }
 BENCHMARK(BM_swapped_rows)->Arg(2)->Arg(8)->Arg(64)->Arg(1024);
 

@@ -8,9 +8,9 @@
 namespace maxport {
 namespace {
 
-/// A tile is read in runs of several cache lines of the source and written in runs of several lines of the target, through
-/// a buffer that stays in the first-level cache. So each line of either side is touched once, and row strides that are
-/// powers of two, usual for weights, do little harm. All sizes are the best of a sweep with tensor_bench.
+/// A tile is read in runs of several cache lines of the source and written in runs of several lines of the target,
+/// through a buffer that stays in the first-level cache. So each line of either side is touched once, and row strides
+/// that are powers of two, usual for weights, do little harm. The sizes are the best of a sweep.
 constexpr int64_t kStageBytes = 32 << 10;
 constexpr int64_t kSourceRun = 256, kTargetRun = 512;
 constexpr int64_t kMinRun = 32, kMaxRows = 512, kMaxColumns = 128;
@@ -22,8 +22,8 @@ struct TileShape {
   int64_t rows, columns;
 };
 
-/// `element_bytes` is the size of what is transposed. Columns that lie whole pages apart in the target compete for the same
-/// lines of the cache, so then fewer and longer ones are better.
+/// `element_bytes` is the size of what is transposed. Columns that lie whole pages apart in the target compete for the
+/// same lines of the cache, so then fewer and longer ones are better.
 TileShape tile_shape(const Transposition& axes, int64_t element_bytes) {
   const bool competing = axes.columns.back().target % kPage == 0;
   const int64_t source_run = competing ? kSourceRun / 2 : kSourceRun;
