@@ -87,6 +87,7 @@ Result<std::optional<std::string>> choose_step(const std::string& root, std::spa
     if (number == *wanted) return name;
   std::vector<int64_t> numbers;
   for (const auto& step : steps) numbers.push_back(step.first);
+  std::ranges::sort(numbers);
   return fail(ErrorKind::kNotFound, "{} has no step {}; its steps: {}", printable(root), *wanted,
               fmt::join(numbers, ", "));
 }
