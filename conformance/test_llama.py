@@ -49,12 +49,12 @@ REDUCED = big_model.llama_config(layers=8, hidden=256, mlp=1024, heads=8, kv_hea
 
 @pytest.fixture(scope="session")
 def reduced(tmp_path_factory) -> pathlib.Path:
-  """A small Llama in which every parameter is random, the norms too."""
+  """A small Llama in which every parameter is random, the norms too; matrices as transformers initializes them."""
   folder = tmp_path_factory.mktemp("reduced") / "hf"
   folder.mkdir()
   rng = np.random.default_rng(3)
   tensors = {name: rng.normal(1, 0.1, shape).astype(np.float32) if name.endswith("norm.weight") else
-             rng.normal(0, shape[-1] ** -0.5, shape).astype(np.float32) for name, shape in big_model.tensor_shapes(REDUCED).items()}
+             rng.normal(0, 0.02, shape).astype(np.float32) for name, shape in big_model.tensor_shapes(REDUCED).items()}
   safetensors.numpy.save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
   (folder / "config.json").write_text(json.dumps(REDUCED))
   return folder
