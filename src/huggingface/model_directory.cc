@@ -207,8 +207,8 @@ Result<> ModelDirectory::check_present(const Index& index, std::string_view inde
       unlisted.push_back(name);
   if (!unlisted.empty())
     return fail(ErrorKind::kNotFound,
-                "{}: {} is stale: it lists {}, not there, and does not list {}; --rebuild_index writes a new one from "
-                "the files, --ignore_index takes all of them", printable(folder_), index_name, listed(missing),
+                "{}: {} is stale: it lists {}, not there, and does not list {}; download the model again, or take the "
+                "files for one model with --ignore_index", printable(folder_), index_name, listed(missing),
                 listed(unlisted));
   return fail(ErrorKind::kNotFound, "{}: {} of {} weight files are missing: {}; looks like an incomplete download, repeat "
               "it", printable(folder_), missing.size(), index.files.size(), listed(missing));
@@ -229,7 +229,7 @@ void ModelDirectory::collect_indexed(const Index& index) {
       elsewhere.emplace(tensor.name, shard.name);
       if (listed_in == index.weight_map.end())
         disputed_.emplace(tensor.name, fmt::format("tensor {} is in {}, but the index does not list it; "
-                                                   "--rebuild_index takes it in",
+                                                   "--ignore_index takes it in",
                                                    quoted_name(tensor.name), printable(shard.name)));
       else
         warn(fmt::format("tensor {} is also in {}; the index says {}, which is used",
@@ -244,8 +244,8 @@ void ModelDirectory::collect_indexed(const Index& index) {
                                         printable(file), printable(file),
                                         other == elsewhere.end()
                                             ? std::string("; download that file again, or the index is wrong")
-                                            : fmt::format(" but present in {}; the index is stale, --rebuild_index "
-                                                          "writes a new one", printable(other->second))));
+                                            : fmt::format(" but present in {}; the index is stale, --ignore_index "
+                                                          "does without it", printable(other->second))));
   }
   for (const auto& [name, problem] : disputed_) warn(problem);
   if (index.total_size && *index.total_size != total && disputed_.empty())
@@ -277,16 +277,6 @@ Result<TensorEntry> ModelDirectory::find(std::string_view name) const {
 Result<> ModelDirectory::read(std::string_view name, uint64_t byte_offset, MutableByteSpan out) const {
   MAXPORT_ASSIGN_OR_RETURN(const TensorEntry tensor, find(name));
   return read(tensor, byte_offset, out);
-}
-
-Json ModelDirectory::rebuilt_index() const {
-  uint64_t total = 0;
-  Json map = Json::object();
-  for (const auto& [name, tensor] : tensors_) {
-    total += tensor.info->byte_size();
-    map[std::string(name)] = files()[tensor.file]->name;
-  }
-  return {{"metadata", {{"total_size", total}}}, {"weight_map", std::move(map)}};
 }
 
 }  // namespace maxport::huggingface

@@ -68,9 +68,6 @@ class ModelDirectory {
   /// What a user should know about: stray files, contradictions that concern no needed tensor, odd headers.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  /// What the index file should say for the tensors that were found, to repair a stale one.
-  Json rebuilt_index() const;
-
  private:
   ModelDirectory(Storage& storage, std::string folder, OpenOptions options);
 
