@@ -17,6 +17,7 @@ using maxtext::OptionValue;
 
 constexpr std::array kOptions{
     maxtext::ProgramOption{"max_shard_size", OptionValue::kRequired, "SIZE", "largest weight file, e.g. 5GB (default: 50GB, as transformers)"},
+    maxtext::ProgramOption{"as_text_model", OptionValue::kNone, "", "write the decoder of a multimodal model as a text model of its own"},
     maxtext::ProgramOption{"dry_run", OptionValue::kNone, "", "say what would be written and write nothing"},
     maxtext::ProgramOption{"json", OptionValue::kNone, "", "print the report as JSON"},
     maxtext::ProgramOption{"overwrite", OptionValue::kNone, "", "replace the model folder if it is there"},
@@ -58,6 +59,7 @@ Result<convert::ToHuggingfaceOptions> read_options(const ConversionArguments& ar
   options.weight_dtype = *found;
   options.max_shard_size = arguments.option_value("max_shard_size").value_or(options.max_shard_size);
   options.hf_folder = arguments.hf_model_path;
+  options.as_text_model = arguments.option_is_on("as_text_model");
   options.overwrite = arguments.option_is_on("overwrite");
   MAXPORT_ASSIGN_OR_RETURN(options.threads, read_threads(arguments));
   MAXPORT_ASSIGN_OR_RETURN(options.max_memory, read_max_memory(arguments));

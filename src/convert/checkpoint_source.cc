@@ -125,7 +125,7 @@ Result<> CheckpointSource::read_layout(const maxtext::Settings& settings) {
   MAXPORT_ASSIGN_OR_RETURN(layout_.mtp_num_layers, settings.integer("mtp_num_layers"));
   const bool has_towers = any_begins("params/vision_encoder.") || any_begins("params/audio_encoder.");
   if (!settings.given("use_multimodal")) layout_.use_multimodal = has_towers;
-  if (layout_.use_multimodal && !any_begins("params/audio_encoder.")) layout_.use_audio = false;
+  if (!settings.given("use_audio")) layout_.use_audio = any_begins("params/audio_encoder.");
   layout_.float8_weights = any_begins("params/decoder.") && std::ranges::any_of(tree_.parameters, [](const auto& leaf) {
     return leaf.name.ends_with("_scale") || leaf.name.ends_with("kernel_scale");
   });
@@ -161,12 +161,13 @@ Result<> CheckpointSource::match_leaves() {
   size_t towers = 0;
   for (const maxtext::CanonicalLeaf& leaf : tree_.parameters) {
     if (used.contains(leaf.name)) continue;
-    if (!layout_.use_multimodal && (leaf.name.starts_with("params/vision_encoder.") || leaf.name.starts_with("params/audio_encoder.")))
+    const bool vision = leaf.name.starts_with("params/vision_encoder."), audio = leaf.name.starts_with("params/audio_encoder.");
+    if ((!layout_.use_multimodal && (vision || audio)) || (!layout_.use_audio && audio))
       ++towers;
     else
       left_over.push_back(leaf.name);
   }
-  if (towers > 0) notes_.push_back(fmt::format("{} parameters for pictures and sound are left out: use_multimodal is false", towers));
+  if (towers > 0) notes_.push_back(fmt::format("{} parameters for pictures and sound are left out: use_multimodal or use_audio is false", towers));
   std::string text;
   if (!misshapen.empty()) text += fmt::format("\n{} parameters have another shape:{}", misshapen.size(), list(misshapen));
   if (!missing.empty()) text += fmt::format("\n{} parameters are missing:{}", missing.size(), list(missing));

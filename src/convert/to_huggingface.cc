@@ -27,6 +27,19 @@ class SpecWriter final : public engine::TensorWriter {
   const std::vector<size_t>& spec_of_;
 };
 
+/// Where a multimodal model keeps its decoder, and where a text model has it.
+constexpr std::string_view kNestedPrefix = "model.language_model.", kTextPrefix = "model.";
+
+/// Text models of transformers that are the decoder of a multimodal one, by the model_type of the text_config.
+constexpr std::pair<std::string_view, std::string_view> kTextModels[] = {
+    {"gemma3_text", "Gemma3ForCausalLM"}, {"gemma4_text", "Gemma4ForCausalLM"}, {"qwen3_5_moe_text", "Qwen3_5MoeForCausalLM"}};
+
+std::string_view text_architecture(std::string_view model_type) {
+  for (const auto& [type, architecture] : kTextModels)
+    if (type == model_type) return architecture;
+  return {};
+}
+
 constexpr std::string_view kJournalName = "maxport-journal";
 
 /// Multiplying by a power of two loses nothing (but at the ends of the range); anything else may cost the last bit.
@@ -46,7 +59,23 @@ Result<std::unique_ptr<ToHuggingface>> ToHuggingface::prepare(Storage& storage, 
   return out;
 }
 
+Result<> ToHuggingface::check_text_model() const {
+  if (!options_.as_text_model) return {};
+  if (source_.layout().use_multimodal)
+    return fail(ErrorKind::kInvalidArgument, "--as_text_model leaves out what is not text; pass use_multimodal=false too");
+  if (text_architecture(source_.config().section_model_type()).empty())
+    return fail(ErrorKind::kUnsupported, "transformers has no text model for the decoder of \"{}\"; leave --as_text_model out",
+                printable(source_.config().model_type()));
+  return {};
+}
+
+std::string ToHuggingface::output_name(const std::string& name) const {
+  if (!options_.as_text_model || !name.starts_with(kNestedPrefix)) return name;
+  return std::string(kTextPrefix) + name.substr(kNestedPrefix.size());
+}
+
 Result<> ToHuggingface::lay_out() {
+  MAXPORT_RETURN_IF_ERROR(check_text_model());
   const plan::Plan& plan = source_.plan();
   std::vector<std::optional<DType>> dtypes(plan.tensors.size());
   for (size_t i = 0; i < plan.leaves.size(); ++i) {
@@ -61,12 +90,12 @@ Result<> ToHuggingface::lay_out() {
   }
   std::vector<size_t> order(plan.tensors.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t i) -> const std::string& { return plan.tensors[i].name; });
+  std::ranges::sort(order, {}, [&](size_t i) { return output_name(plan.tensors[i].name); });
   spec_of_.assign(order.size(), 0);
   for (size_t i : order) {
     if (!dtypes[i]) return fail(ErrorKind::kInternal, "{} has no source", plan.tensors[i].name);
     spec_of_[i] = specs_.size();
-    specs_.push_back({plan.tensors[i].name, *dtypes[i], plan.tensors[i].shape});
+    specs_.push_back({output_name(plan.tensors[i].name), *dtypes[i], plan.tensors[i].shape});
   }
   return {};
 }
@@ -92,6 +121,13 @@ engine::MemoryForecast ToHuggingface::forecast() const { return pipeline_->forec
 // The configuration as it was, but for the type of the weights.
 Json ToHuggingface::output_config() const {
   Json config = source_.config().root();
+  if (options_.as_text_model) {
+    const Json whole = config;
+    config = source_.config().section_json();
+    config["architectures"] = Json::array({text_architecture(source_.config().section_model_type())});
+    if (!config.contains("tie_word_embeddings") && whole.contains("tie_word_embeddings"))
+      config["tie_word_embeddings"] = whole["tie_word_embeddings"];
+  }
   config.erase("torch_dtype");
   config["dtype"] = dtype_name(options_.weight_dtype);
   for (const char* section : {"text_config", "vision_config", "audio_config"}) {
@@ -111,6 +147,7 @@ Json ToHuggingface::identity() const {
           {"checkpoint", source_.checkpoint().path().item_directory},
           {"tree", xxh128_hex(as_bytes(tree))},
           {"weight_dtype", dtype_name(options_.weight_dtype)},
+          {"as_text_model", options_.as_text_model},
           {"max_shard_size", options_.max_shard_size}};
 }
 

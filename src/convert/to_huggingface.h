@@ -18,6 +18,8 @@ struct ToHuggingfaceOptions {
   DType weight_dtype = DType::kFloat32;  ///< of floating tensors
   std::string max_shard_size = std::string(huggingface::kDefaultMaxShardSize);
   std::optional<std::string> hf_folder;  ///< tokenizer and generation files are copied from here
+  /// The decoder of a multimodal model as a model of its own, which transformers opens without the towers.
+  bool as_text_model = false;
   bool overwrite = false;                ///< replace a folder that is there
   int threads = 1;
   uint64_t max_memory = 0;
@@ -60,6 +62,8 @@ class ToHuggingface {
   Result<> set_aside(std::string& old) const;
   Result<> fill(huggingface::ShardedWriter& writer, bool resume, ToHuggingfaceReport& report);
   Json output_config() const;
+  Result<> check_text_model() const;
+  std::string output_name(const std::string& name) const;
   Result<> copy_side_files(const std::string& folder, ToHuggingfaceReport& report) const;
   void name_inexact(ToHuggingfaceReport& report) const;
 
