@@ -14,6 +14,7 @@ PYTEST ?=
 ORBAX := .venv-orbax
 TRANSFORMERS := .venv-transformers
 MAXTEXT := .venv-maxtext
+WHEEL := .venv-wheel
 
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
@@ -58,6 +59,19 @@ conformance: build $(ORBAX)/.ready $(TRANSFORMERS)/.ready $(MAXTEXT)/.ready ## M
 	@MAXPORT_TRANSFORMERS=$(CURDIR)/$(TRANSFORMERS)/bin/python MAXPORT_MAXTEXT=$(CURDIR)/$(MAXTEXT)/bin/python \
 	  $(ORBAX)/bin/python -m pytest -v conformance $(PYTEST)
 
+.PHONY: wheel
+wheel: packages $(WHEEL)/.ready ## a wheel in dist/ that carries its libraries, tried in an empty environment
+	@python/make_wheel.sh $(WHEEL)
+
+.PHONY: test-python
+test-python: wheel $(ORBAX)/.ready ## the Python package, from its wheel
+	@$(ORBAX)/bin/python -m pip install --quiet --force-reinstall --no-deps "$$(ls -t dist/maxport-*.whl | head -n 1)"
+	@$(ORBAX)/bin/python -m pytest -q tests/python $(PYTEST)
+
+.PHONY: test-python-maxtext
+test-python-maxtext: $(MAXTEXT)/.ready ## MaxText's own converter with maxport's Orbax handler
+	@PYTHONPATH=python $(MAXTEXT)/bin/python -m pytest -q tests/python/test_maxtext.py $(PYTEST)
+
 .PHONY: bench
 bench: build $(ORBAX)/.ready ## time and memory beside `cp`, and MaxText's converter where its environment is there
 	@$(ORBAX)/bin/python conformance/bench.py
@@ -91,7 +105,7 @@ test-data-sums: ## write tests/data/SHA256SUMS after a change of the fixtures th
 
 .PHONY: clean
 clean: ## remove what was built and the virtual environments
-	@rm -rf build build-* .venv-orbax .venv-transformers .venv-maxtext demo-output
+	@rm -rf build build-* .venv-orbax .venv-transformers .venv-maxtext .venv-wheel dist demo-output
 
 # Virtual environments. .ready is made last, so an interrupted set-up starts over.
 $(ORBAX)/.ready: requirements/orbax.txt | packages
@@ -102,3 +116,6 @@ $(TRANSFORMERS)/.ready: requirements/transformers.txt requirements/orbax.txt | p
 
 $(MAXTEXT)/.ready: requirements/maxtext.txt | packages
 	@tools/make_venv.sh $(MAXTEXT) $< 3.12 3.12
+
+$(WHEEL)/.ready: requirements/wheel.txt | packages
+	@tools/make_venv.sh $(WHEEL) $< 3.11 3.13

@@ -1,32 +1,36 @@
 """maxport carries model weights between Hugging Face (safetensors) and MaxText (Orbax) checkpoints."""
 
-from maxport._arrays import LazyArray
-from maxport._checkpoint import Checkpoint, open  # noqa: A004
-from maxport._core import __version__
-from maxport.errors import (
-    CorruptDataError,
-    InternalError,
-    InterruptedWorkError,
-    InvalidArgumentError,
-    IoError,
-    MaxportError,
-    NotFoundError,
-    ResourceLimitError,
-    UnsupportedError,
-)
+import importlib
 
-__all__ = [
-    "Checkpoint",
-    "CorruptDataError",
-    "InternalError",
-    "InterruptedWorkError",
-    "InvalidArgumentError",
-    "IoError",
-    "LazyArray",
-    "MaxportError",
-    "NotFoundError",
-    "ResourceLimitError",
-    "UnsupportedError",
-    "__version__",
-    "open",
-]
+# Names are imported when they are first used: the command line program starts without NumPy, and maxport.orbax works
+# where the compiled module does not.
+_PLACES = {
+    "Checkpoint": "maxport._checkpoint",
+    "Comparison": "maxport._conversion",
+    "Difference": "maxport._conversion",
+    "LazyArray": "maxport._arrays",
+    "Plan": "maxport._planning",
+    "__version__": "maxport._core",
+    "compare": "maxport._conversion",
+    "convert": "maxport._conversion",
+    "open": "maxport._checkpoint",
+    "plan": "maxport._planning",
+    "verify": "maxport._conversion",
+    **dict.fromkeys(
+        ("CorruptDataError", "InternalError", "InterruptedWorkError", "InvalidArgumentError", "IoError", "MaxportError",
+         "NotFoundError", "ResourceLimitError", "UnsupportedError"), "maxport.errors"),
+}
+
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name: str):
+  if name not in _PLACES:
+    raise AttributeError(f"module 'maxport' has no attribute {name!r}")
+  value = getattr(importlib.import_module(_PLACES[name]), name)
+  globals()[name] = value
+  return value
+
+
+def __dir__():
+  return __all__

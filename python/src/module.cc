@@ -8,19 +8,16 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
-#include <algorithm>
-
 #include "checkpoint.h"
 #include "errors.h"
+#include "pieces.h"
+#include "planned_model.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace maxport::python {
 namespace {
-
-/// Between pieces of this size Python may act on a signal.
-constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
 /// A tensor together with the checkpoint that it reads from.
 struct Tensor {
@@ -32,49 +29,29 @@ struct Tensor {
   std::string dtype() const { return std::string(dtype_name(tensor->lazy->dtype())); }
 };
 
-/// Cuts the first piece off `rest`, along its first axis that is longer than 1 and at a multiple of the granule.
-Box take_piece(Box& rest, const NamedTensor& tensor) {
-  Box piece = rest;
-  for (size_t axis = 0; axis < rest.shape.size(); ++axis) {
-    if (rest.shape[axis] <= 1) continue;
-    const int64_t row_bytes = element_count(rest.shape) / rest.shape[axis] * dtype_bytes(tensor.lazy->dtype());
-    const int64_t granule = tensor.granule[axis];
-    const int64_t rows = std::max<int64_t>(kPieceBytes / std::max<int64_t>(row_bytes, 1), 1);
-    const int64_t end = std::max((rest.origin[axis] + rows) / granule, rest.origin[axis] / granule + 1) * granule;
-    piece.shape[axis] = std::min(end - rest.origin[axis], rest.shape[axis]);
-    rest.origin[axis] += piece.shape[axis];
-    rest.shape[axis] -= piece.shape[axis];
-    return piece;
-  }
-  rest.shape.assign(1, 0);
-  return piece;
-}
-
 using Buffer = nb::ndarray<uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 void read(const Tensor& self, std::vector<int64_t> origin, std::vector<int64_t> shape, const Buffer& buffer) {
-  Box rest{std::move(origin), std::move(shape)};
+  const Box region{std::move(origin), std::move(shape)};
   const orbax::LazyTensor& lazy = *self.tensor->lazy;
   MutableByteSpan out(reinterpret_cast<std::byte*>(buffer.data()), buffer.size());
-  if (!contains(lazy.shape(), rest))
+  if (!contains(lazy.shape(), region))
     raise(Error(ErrorKind::kInvalidArgument,
-                fmt::format("reading a box of {} at {}: it is not within shape {}", shape_text(rest.shape),
-                            shape_text(rest.origin), shape_text(lazy.shape()))));
-  if (static_cast<uint64_t>(element_count(rest.shape) * dtype_bytes(lazy.dtype())) != out.size())
+                fmt::format("reading a box of {} at {}: it is not within shape {}", shape_text(region.shape),
+                            shape_text(region.origin), shape_text(lazy.shape()))));
+  if (static_cast<uint64_t>(element_count(region.shape) * dtype_bytes(lazy.dtype())) != out.size())
     raise(Error(ErrorKind::kInvalidArgument,
-                fmt::format("reading a box of {}: the buffer has {} bytes", shape_text(rest.shape), out.size())));
-  while (!rest.empty()) {
-    const Box piece = take_piece(rest, *self.tensor);
-    const auto bytes = static_cast<size_t>(element_count(piece.shape) * dtype_bytes(lazy.dtype()));
-    Result<> done;
-    {
-      nb::gil_scoped_release released;
-      done = lazy.read(piece, lazy.dtype(), out.first(bytes));
-    }
-    value_or_raise(std::move(done));
-    if (PyErr_CheckSignals() != 0) throw nb::python_error();
-    out = out.subspan(bytes);
+                fmt::format("reading a box of {}: the buffer has {} bytes", shape_text(region.shape), out.size())));
+  Result<> done;
+  {
+    nb::gil_scoped_release released;
+    done = read_in_pieces(*self.tensor, region, out, [] {
+      nb::gil_scoped_acquire held;
+      return PyErr_CheckSignals() == 0;
+    });
   }
+  if (PyErr_Occurred() != nullptr) throw nb::python_error();
+  value_or_raise(std::move(done));
 }
 
 std::shared_ptr<Checkpoint> open(const std::string& path, std::optional<int64_t> step,
@@ -84,6 +61,14 @@ std::shared_ptr<Checkpoint> open(const std::string& path, std::optional<int64_t>
     return Checkpoint::open(local_storage(), path, step, item);
   }();
   return value_or_raise(std::move(opened));
+}
+
+std::shared_ptr<PlannedModel> plan(const std::vector<std::string>& words) {
+  Result<std::shared_ptr<PlannedModel>> planned = [&] {
+    nb::gil_scoped_release released;
+    return PlannedModel::open(local_storage(), words);
+  }();
+  return value_or_raise(std::move(planned));
 }
 
 std::vector<std::string> names(const Checkpoint& self) {
@@ -121,6 +106,12 @@ NB_MODULE(_core, module) {
       .def_prop_ro("names", &names)
       .def("tensor", &tensor, "name"_a);
 
+  nb::class_<PlannedModel, Checkpoint>(module, "PlannedModel")
+      .def_ro("family", &PlannedModel::family)
+      .def_ro("account", &PlannedModel::account)
+      .def_ro("plan", &PlannedModel::plan);
+
+  module.def("plan", &plan, "words"_a);
   module.def("open", &open, "path"_a, "step"_a.none(), "item"_a.none());
 }
 

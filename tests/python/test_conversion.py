@@ -1,0 +1,189 @@
+"""maxport.convert, verify and compare."""
+
+import json
+import logging
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+from test_open import write_safetensors
+
+import maxport
+
+DATA = pathlib.Path(__file__).parents[1] / "data"
+LLAMA = DATA / "goldens" / "llama3.1-8b" / "hf"
+
+
+def large_model(folder: pathlib.Path, layers: int) -> pathlib.Path:
+  """A Llama of about 8 MB a layer, whose weights are a sparse file of zeros."""
+  hidden, inner, vocabulary = 512, 2048, 1024
+  config = json.loads((LLAMA / "config.json").read_text())
+  config.update(hidden_size=hidden, intermediate_size=inner, num_hidden_layers=layers, num_attention_heads=8,
+                num_key_value_heads=8, head_dim=64, vocab_size=vocabulary)
+  shapes = {"model.embed_tokens.weight": [vocabulary, hidden], "lm_head.weight": [vocabulary, hidden],
+            "model.norm.weight": [hidden]}
+  for layer in range(layers):
+    prefix = f"model.layers.{layer}."
+    for name in "qkvo":
+      shapes[f"{prefix}self_attn.{name}_proj.weight"] = [hidden, hidden]
+    shapes[prefix + "mlp.gate_proj.weight"] = shapes[prefix + "mlp.up_proj.weight"] = [inner, hidden]
+    shapes[prefix + "mlp.down_proj.weight"] = [hidden, inner]
+    for name in ("input", "post_attention"):
+      shapes[f"{prefix}{name}_layernorm.weight"] = [hidden]
+  header, at = {}, 0
+  for name, shape in shapes.items():
+    size = 2 * int(np.prod(shape))
+    header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
+    at += size
+  folder.mkdir()
+  (folder / "config.json").write_text(json.dumps(config))
+  text = json.dumps(header).encode()
+  with open(folder / "model.safetensors", "wb") as file:
+    file.write(len(text).to_bytes(8, "little") + text)
+    file.truncate(8 + len(text) + at)
+  return folder
+
+
+def test_there_and_back_again(tmp_path):
+  report = maxport.convert(LLAMA, tmp_path / "maxtext", scan_layers=True, save_dtype="bfloat16")
+  assert report["step_directory"] == str(tmp_path / "maxtext" / "0")
+  assert report["leaves"] == len(maxport.plan(LLAMA))
+  assert maxport.compare(maxport.plan(LLAMA), tmp_path / "maxtext").same
+  back = maxport.convert(tmp_path / "maxtext" / "0" / "items", tmp_path / "hf", weight_dtype="bfloat16")
+  assert back["folder"] == str(tmp_path / "hf")
+  comparison = maxport.compare(LLAMA, tmp_path / "hf")
+  # The query is scaled on the way in, which costs the last bit in bfloat16.
+  assert {difference.name.split(".")[-2] for difference in comparison.differences} <= {"q_proj"}
+  assert (comparison.only_in_first, comparison.only_in_second) == ([], [])
+
+
+def test_progress_is_told_and_ends_with_one(tmp_path):
+  shares = []
+  maxport.convert(large_model(tmp_path / "model", 24), tmp_path / "out", progress=shares.append, threads=1)
+  assert shares == sorted(shares)
+  assert shares[-1] == 1.0
+
+
+def test_the_program_s_talk_goes_to_the_logger(tmp_path, caplog):
+  caplog.set_level(logging.INFO, logger="maxport")
+  maxport.convert(LLAMA, tmp_path / "out", scan_layers=True)
+  assert any("Conversion complete" in record.message for record in caplog.records)
+
+
+def test_errors_of_the_program_are_exceptions(tmp_path):
+  with pytest.raises(maxport.InvalidArgumentError, match="scan_layers"):
+    maxport.convert(LLAMA, tmp_path / "out", scan_layer=True)
+  maxport.convert(LLAMA, tmp_path / "out")
+  with pytest.raises(maxport.MaxportError, match="overwrite"):
+    maxport.convert(LLAMA, tmp_path / "out")
+  maxport.convert(LLAMA, tmp_path / "out", ["--overwrite"])
+
+
+def test_an_exception_of_the_progress_callable_stops_the_conversion_and_goes_on(tmp_path):
+  def stop(share):
+    raise KeyError("enough")
+
+  with pytest.raises(KeyError, match="enough"):
+    maxport.convert(large_model(tmp_path / "model", 24), tmp_path / "out", progress=stop, threads=1)
+  maxport.convert(tmp_path / "model", tmp_path / "out")
+  assert maxport.verify(tmp_path / "out", tmp_path / "model")["good"]
+
+
+def test_control_c_stops_a_conversion_and_it_can_be_resumed(tmp_path):
+  large_model(tmp_path / "model", 96)
+  script = "import sys, maxport\ntry:\n  maxport.convert(sys.argv[1], sys.argv[2], threads=1)\nexcept KeyboardInterrupt:\n  print('stopped')\n"
+  process = subprocess.Popen([sys.executable, "-c", script, tmp_path / "model", tmp_path / "out"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+  while process.poll() is None and not list(tmp_path.glob("out/*tmp*")):
+    time.sleep(0.01)
+  process.send_signal(signal.SIGINT)
+  output, errors = process.communicate()
+  assert output.strip() == "stopped", errors
+  assert not (tmp_path / "out" / "0").exists()
+  maxport.convert(tmp_path / "model", tmp_path / "out")
+  assert maxport.verify(tmp_path / "out", tmp_path / "model")["good"]
+
+
+def test_other_threads_run_while_a_conversion_does(tmp_path):
+  large_model(tmp_path / "model", 12)
+  worker = threading.Thread(target=maxport.convert, args=(tmp_path / "model", tmp_path / "out"))
+  worker.start()
+  turns = 0
+  while worker.is_alive():
+    turns += 1
+    worker.join(0.001)
+  assert turns > 3
+  assert (tmp_path / "out" / "0" / "items").is_dir()
+
+
+def test_verify_finds_a_flipped_bit(tmp_path):
+  maxport.convert(LLAMA, tmp_path / "out")
+  assert maxport.verify(tmp_path / "out")["good"]
+  data = max((tmp_path / "out").rglob("d/*"), key=lambda file: file.stat().st_size)
+  content = bytearray(data.read_bytes())
+  content[len(content) // 3] ^= 4
+  data.write_bytes(content)
+  report = maxport.verify(tmp_path / "out")
+  assert not report["good"]
+  assert report["damages"]
+
+
+def checkpoint(file: pathlib.Path, **arrays) -> pathlib.Path:
+  names = {"float32": "F32", "bfloat16": "BF16", "int64": "I64"}
+  write_safetensors(file, {name: (names[array.dtype.name], list(array.shape), array.tobytes())
+                           for name, array in arrays.items()})
+  return file
+
+
+def test_compare_says_what_differs_and_how_much(tmp_path):
+  base = np.arange(12, dtype=np.float32).reshape(3, 4)
+  other = base.copy()
+  other[1, 2] += 0.5
+  nan = base.copy()
+  nan[0, 0] = np.nan
+  first = checkpoint(tmp_path / "a.safetensors", same=base, values=base, nan=nan, alone=nan, shape=base, dtype=base,
+                     big=np.array([2**60]), mine=base)
+  second = checkpoint(tmp_path / "b.safetensors", same=base, values=other, nan=nan, alone=base, shape=base.T.copy(),
+                      dtype=base.astype(ml_dtypes.bfloat16), big=np.array([2**60 + 1]), yours=base)
+  comparison = maxport.compare(first, second)
+  assert not comparison.same
+  assert comparison.equal == ["nan", "same"]
+  assert (comparison.only_in_first, comparison.only_in_second) == (["mine"], ["yours"])
+  found = {difference.name: difference for difference in comparison.differences}
+  assert {name: difference.what for name, difference in found.items()} == {
+      "values": "values", "alone": "values", "shape": "shape", "dtype": "dtype", "big": "values"}
+  assert (found["values"].first, found["values"].second, found["values"].max_abs) == ("1 differ", "of 12", 0.5)
+  assert np.isnan(found["alone"].max_abs)
+  assert "dtype" in maxport.compare(first, second, ignore_dtype=True).equal
+
+
+def test_compare_works_in_pieces(tmp_path, monkeypatch):
+  from maxport import _conversion
+
+  monkeypatch.setattr(_conversion, "_PIECE", 24)
+  array = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
+  first = checkpoint(tmp_path / "a.safetensors", a=array, s=np.float32(3).reshape(()))
+  for position in np.ndindex(array.shape):
+    changed = array.copy()
+    changed[position] += 1
+    second = checkpoint(tmp_path / "b.safetensors", a=changed, s=np.float32(3).reshape(()))
+    (difference,) = maxport.compare(first, second).differences
+    assert (difference.first, difference.max_abs) == ("1 differ", 1.0)
+
+
+def test_the_modules_are_the_commands(tmp_path):
+  for module, words in [("maxport", ["--version"]), ("maxport.to_maxtext", ["--help"]), ("maxport.to_huggingface", ["--help"])]:
+    run = subprocess.run([sys.executable, "-m", module, *words], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+  command = [sys.executable, "-m", "maxport.to_maxtext", "base.yml", f"base_output_directory={tmp_path}",
+             f"--hf_model_path={LLAMA}", "scan_layers=false", "--lazy_load_tensors=true"]
+  assert subprocess.run(command, capture_output=True, check=False).returncode == 0
+  assert maxport.open(tmp_path).metadata["scan_layers"] is False
+  wrong = subprocess.run([sys.executable, "-m", "maxport.to_maxtext", "no_such_key=1"], capture_output=True, check=False)
+  assert wrong.returncode == 2
