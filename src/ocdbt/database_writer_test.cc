@@ -85,6 +85,8 @@ TEST(DatabaseWriter, WritesADatabaseWithoutKeys) {
   ASSERT_TRUE(write_database(storage, {}));
   expect_holds(storage, {});
   EXPECT_EQ(files(storage, "db").size(), 1u);
+  const Manifest manifest = *decode_manifest(as_bytes(*storage.read_text("db/manifest.ocdbt")));
+  EXPECT_EQ(manifest.files, (std::vector<DataFile>{{"", ""}}));
 }
 
 TEST(DatabaseWriter, PutsTheValuesOfASegmentIntoOneFileInOrder) {
@@ -166,6 +168,20 @@ TEST(DatabaseWriter, AdoptsWhatAnEarlierRunFinished) {
   ASSERT_TRUE(write_segment(*writer, 1, Values(kSome.begin() + 3, kSome.end())));
   ASSERT_TRUE(writer->finish(true));
   EXPECT_EQ(files(whole, "db"), files(resumed, "db"));
+}
+
+TEST(DatabaseWriter, AdoptsASegmentAfterAPowerLoss) {
+  MemoryStorage storage;
+  ASSERT_TRUE(storage.make_directories("db"));
+  ASSERT_TRUE(storage.sync_directory("/"));
+  WriterOptions with = options();
+  with.data_folder = "ocdbt.process_0/d/";
+  const SegmentRecord record = *write_segment(*create_database(storage, "db", with), 0, kSome);
+  const auto after = storage.after_power_loss();
+  const auto writer = create_database(*after, "db", with);
+  ASSERT_TRUE(writer->adopt(record));
+  ASSERT_TRUE(writer->finish(true));
+  expect_holds(*after, kSome);
 }
 
 TEST(DatabaseWriter, RefusesRecordsThatDoNotFitTheirFiles) {

@@ -36,6 +36,8 @@ TEST(VersionNode, RefusesWhatCannotBe) {
       {"", "ends at byte 0"},
       {"00 00 00", "version_tree_arity_log2 at offset 0 is 0"},
       {"04 00 00 00", "no version at offset 3"},
+      {"10 00 00 05 0000000000000000 0000000000000000 00000000",
+       "5 versions stated at offset 3, at most 1 are allowed"},
       {"04 01 00 00", "the node has no entries"},
       {"04 01 00 808080808020", "1099511627776 version nodes stated at offset 3, at most 0"},
       {"01 01 00 03 0000000000000000 0000000000000000 0000000000000000 0000000000000000 0000000000000000",
