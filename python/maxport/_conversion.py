@@ -13,7 +13,7 @@ from maxport import _program
 from maxport._arrays import LazyArray
 from maxport._checkpoint import Checkpoint
 from maxport._checkpoint import open as open_checkpoint
-from maxport._planning import words
+from maxport._planning import Plan, words
 
 Path = str | os.PathLike[str]
 
@@ -90,19 +90,24 @@ def compare(first: Checkpoint | Path, second: Checkpoint | Path, *, ignore_dtype
   """Compares two checkpoints array by array, without holding more than a piece of either.
 
   The two may be of any formats; arrays are matched by name. To compare a Hugging Face model with a MaxText checkpoint,
-  compare its plan: `compare(maxport.plan(model), checkpoint)`.
+  compare its plan: `compare(maxport.plan(model), checkpoint)`. A plan holds parameters only, so what else the checkpoint
+  holds (the step, an optimizer's state) does not count then.
 
   Args:
     first, second: checkpoints, plans, or paths that `maxport.open` takes.
     ignore_dtype: compare values of different types as float64 instead of calling that a difference.
   """
   a, b = (side if isinstance(side, Checkpoint) else open_checkpoint(side) for side in (first, second))
+  names_of_a, names_of_b = list(a), list(b)
+  if isinstance(a, Plan) != isinstance(b, Plan):
+    names_of_a, names_of_b = ([name for name in names if name.startswith("params.")] for names in (a, b))
   equal, differences = [], []
-  for name in a:
+  for name in names_of_a:
     if name in b:
       difference = _compare_array(a[name], b[name], ignore_dtype)
       differences.append(difference) if difference else equal.append(name)
-  return Comparison(equal, differences, [name for name in a if name not in b], [name for name in b if name not in a])
+  return Comparison(equal, differences, [name for name in names_of_a if name not in b],
+                    [name for name in names_of_b if name not in a])
 
 
 def _compare_array(a: LazyArray, b: LazyArray, ignore_dtype: bool) -> Difference | None:

@@ -23,7 +23,7 @@ def printed(tmp_path_factory) -> list[str]:
   # The checkpoint's folder of steps, of a model with three layers.
   run = subprocess.run([sys.executable, "-c", CONVERT, folder], capture_output=True, text=True, check=False)
   assert run.returncode == 0, run.stderr
-  program = "\n".join([f"folder = {str(folder)!r}", *EXAMPLES])
+  program = "\n".join(EXAMPLES)
   environment = {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": "--xla_force_host_platform_device_count=4"}
   run = subprocess.run([sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True,
                        check=False)
@@ -48,11 +48,9 @@ def test_the_page_has_examples():
 
 
 def test_examples_print_what_the_page_says(printed):
-  promised = re.findall(r"^\s*print\(.*\)\s+# (.*)$", "\n".join(EXAMPLES), re.MULTILINE)
-  assert len(promised) >= 6
-  for line in promised:
-    assert line in printed
-
-
-def test_every_example_that_prints_has_printed(printed):
-  assert len(printed) == len(re.findall(r"^\s*print\(", "\n".join(EXAMPLES), re.MULTILINE))
+  """Line by line; prints in loops, which say that something differs, do not count."""
+  prints = re.findall(r"^ *(print\(.*\))(?: +# (.*))?$", "\n".join(EXAMPLES), re.MULTILINE)
+  promised = [comment for call, comment in prints if "differs:" not in call]
+  lines = [line for line in printed if not line.startswith("differs:")]
+  assert len(lines) == len(promised) >= 10
+  assert [line if comment else "" for line, comment in zip(lines, promised)] == promised
