@@ -25,11 +25,11 @@ SETTINGS = {"base_emb_dim": "hidden_size", "base_num_query_heads": "num_attentio
             "base_num_decoder_layers": "num_hidden_layers", "base_mlp_dim": "intermediate_size", "head_dim": "head_dim",
             "vocab_size": "vocab_size"}
 RESTORE = """
-import os, sys, time
-os.environ["JAX_PLATFORMS"] = "cpu"
-import numpy as np, orbax.checkpoint as ocp
+import sys, time
+sys.path.insert(0, sys.argv[2])
+import pathlib, stock
 start = time.monotonic()
-ocp.PyTreeCheckpointer().restore(sys.argv[1], restore_args=None)
+stock.v0_numpy(pathlib.Path(sys.argv[1]))
 print(time.monotonic() - start)
 """
 
@@ -99,7 +99,7 @@ class Bench:
     for name in "ours-blosc", "ours-zstd", "ours-none", "theirs":
       if not (self.folder / name).exists():
         continue
-      runs = [measured.run([sys.executable, "-c", RESTORE, self.folder / name / "0" / "items"]) for _ in range(self.repeat)]
+      runs = [measured.run([sys.executable, "-c", RESTORE, self.folder / name / "0", REPOSITORY / "conformance"]) for _ in range(self.repeat)]
       assert all(run.status == 0 for run in runs), runs[0].err[-2000:]
       seconds = min(float(run.out) for run in runs)
       self.rows.append({"group": "stock restore", "name": name, "seconds": seconds, "peak_bytes": runs[0].peak_bytes, "written": 0})
