@@ -61,7 +61,8 @@ Result<std::optional<Quantization>> ConfigRoles::quantization() const {
       if (name == "fp8" || name == "mxfp4") return Quantization{name, source, *config};
       return fail(ErrorKind::kUnsupported,
                   "{}: weights quantised with {} cannot be converted, only fp8 and mxfp4 can; use the model's "
-                  "unquantised weights", what_, printable(name));
+                  "unquantised weights",
+                  what_, printable(name));
     }
   }
   return std::nullopt;

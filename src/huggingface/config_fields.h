@@ -13,8 +13,8 @@ namespace maxport::huggingface {
 inline constexpr int64_t kMaxLayers = 10'000;
 
 struct IntegerField {
-  std::string_view role;                         ///< also the first spelling
-  std::span<const std::string_view> spellings;   ///< of later preference; those present must agree
+  std::string_view role;                        ///< also the first spelling
+  std::span<const std::string_view> spellings;  ///< of later preference; those present must agree
   int64_t least;
   int64_t most;
 };

@@ -97,8 +97,8 @@ Result<ConfigRoles::Found> ConfigRoles::find(std::string_view role) const {
       found.value = &*at;
       found.source = path_of(spelling);
     } else if (*found.value != *at && spellings_must_agree(role)) {
-      return fail(ErrorKind::kInvalidArgument, "{}: {} is {} but {} is {}; they mean the same, correct one of them", what_,
-                  found.source, shown(*found.value), path_of(spelling), shown(*at));
+      return fail(ErrorKind::kInvalidArgument, "{}: {} is {} but {} is {}; they mean the same, correct one of them",
+                  what_, found.source, shown(*found.value), path_of(spelling), shown(*at));
     }
     return {};
   };
@@ -163,8 +163,8 @@ Result<std::optional<int64_t>> ConfigRoles::optional_integer(std::string_view ro
       return fail(ErrorKind::kCorruptData, "{}: {} is {}, expected at least {}", what_, found.source, value,
                   field.least);
   }
-  if (!fits) return fail(ErrorKind::kResourceLimit, "{}: {} is {}, more than 2^63-1", what_, found.source,
-                         shown(*found.value));
+  if (!fits)
+    return fail(ErrorKind::kResourceLimit, "{}: {} is {}, more than 2^63-1", what_, found.source, shown(*found.value));
   return value;
 }
 
@@ -172,8 +172,10 @@ Result<int64_t> ConfigRoles::integer(std::string_view role) const {
   MAXPORT_ASSIGN_OR_RETURN(const auto value, optional_integer(role));
   if (value) return *value;
   if (role == "head_dim" && has("hidden_size") && has("num_attention_heads"))
-    return fail(ErrorKind::kNotFound, "{}: head_dim is missing, and hidden_size is not a multiple of "
-                "num_attention_heads; state head_dim", what_);
+    return fail(ErrorKind::kNotFound,
+                "{}: head_dim is missing, and hidden_size is not a multiple of "
+                "num_attention_heads; state head_dim",
+                what_);
   return fail(ErrorKind::kNotFound, "{}: {} is missing", what_, path_of(role));
 }
 
@@ -257,8 +259,8 @@ Result<std::vector<std::string>> ConfigRoles::texts(std::string_view role) const
   MAXPORT_ASSIGN_OR_RETURN(const Found found, find(role));
   std::vector<std::string> values;
   if (found.value == nullptr) return values;
-  const bool good = found.value->is_array() &&
-                    std::ranges::all_of(*found.value, [](const Json& item) { return item.is_string(); });
+  const bool good =
+      found.value->is_array() && std::ranges::all_of(*found.value, [](const Json& item) { return item.is_string(); });
   if (!good)
     return fail(ErrorKind::kCorruptData, "{}: {} is {}, expected a list of strings", what_, found.source,
                 shown(*found.value));

@@ -1,7 +1,7 @@
 // A config.json read by role instead of by spelling.
 //
-// A role is named by its usual spelling ("num_hidden_layers"); the table in config_fields.h knows the others. Values come
-// from the object that describes the decoder, which multimodal configs nest ("text_config",
+// A role is named by its usual spelling ("num_hidden_layers"); the table in config_fields.h knows the others. Values
+// come from the object that describes the decoder, which multimodal configs nest ("text_config",
 // "thinker_config.text_config"). null counts as absent. Every answer can be traced: source_of() tells the path of the
 // field, the formula, or the class default it came from. All methods are const and safe from several threads; copies
 // share the document.

@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"experts_negative", R"({"num_local_experts":-8})", "num_local_experts is -8, expected at least 0"},
         Refused{"layer_types_too_short", R"({"layer_types":["full_attention"]})",
                 "layer_types has 1 entries, but num_hidden_layers is 2"},
-        Refused{"layer_types_of_numbers", R"({"layer_types":[1,2]})", "layer_types is [1,2], expected a list of strings"},
+        Refused{"layer_types_of_numbers", R"({"layer_types":[1,2]})",
+                "layer_types is [1,2], expected a list of strings"},
         Refused{"heads_do_not_divide", R"({"num_attention_heads":3})",
                 "num_attention_heads is 3, which is not a multiple of num_key_value_heads, 2",
                 ErrorKind::kInvalidArgument},
@@ -215,7 +216,10 @@ TEST(TiedHead, FollowsTheKeyWhereverItStands) {
     EXPECT_EQ(nested.source, "text_config.tie_word_embeddings");
     EXPECT_EQ(good({{"text_config", text}, {"tie_word_embeddings", tied}}).tied_head(!tied).value().tied, tied);
     EXPECT_EQ(good({{"thinker_config", {{"text_config", llama()}, {"tie_word_embeddings", tied}}}})
-                  .tied_head(!tied).value().source, "thinker_config.tie_word_embeddings");
+                  .tied_head(!tied)
+                  .value()
+                  .source,
+              "thinker_config.tie_word_embeddings");
   }
 }
 
@@ -269,8 +273,8 @@ TEST(Goldens, EveryConfigAnswersTheQuestionsThatAllFamiliesAsk) {
     const std::string text = local_storage().read_text(path.string()).value();
     auto made = ConfigRoles::create(parse_json(text, path.string()).value(), path.string());
     ASSERT_TRUE(made) << made.error().message();
-    for (const char* role : {"num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads",
-                             "vocab_size", "head_dim"}) {
+    for (const char* role :
+         {"num_hidden_layers", "hidden_size", "num_attention_heads", "num_key_value_heads", "vocab_size", "head_dim"}) {
       const auto value = made->integer(role);
       EXPECT_TRUE(value) << value.error().message();
       EXPECT_NE(made->source_of(role), "absent") << path << role;

@@ -22,13 +22,15 @@ Result<> show(const ModelDirectory& model) {
   }
   Json files = Json::array();
   for (const auto& shard : model.files())
-    files.push_back({{"name", shard->name}, {"tensors", shard->header.tensors.size()}, {"digest", shard->header_digest}});
+    files.push_back(
+        {{"name", shard->name}, {"tensors", shard->header.tensors.size()}, {"digest", shard->header_digest}});
   fmt::print("{}\n", Json{{"folder", model.folder()},
                           {"model_type", roles.model_type()},
                           {"fields", fields},
                           {"tensors", model.tensors().size()},
                           {"files", files},
-                          {"warnings", model.warnings()}}.dump(2));
+                          {"warnings", model.warnings()}}
+                         .dump(2));
   return {};
 }
 

@@ -25,8 +25,10 @@ Result<> check_file_name(const std::string& tensor, const Json& value, std::stri
                 quoted_name(tensor), json_kind(value));
   const auto& name = value.get_ref<const std::string&>();
   if (!is_plain_relative_path(name))
-    return fail(ErrorKind::kCorruptData, "{}: weight_map: {} lies in {}, which is not the name of a file in the model's "
-                "folder", what, quoted_name(tensor), quoted_name(name));
+    return fail(ErrorKind::kCorruptData,
+                "{}: weight_map: {} lies in {}, which is not the name of a file in the model's "
+                "folder",
+                what, quoted_name(tensor), quoted_name(name));
   if (name == own_name)
     return fail(ErrorKind::kCorruptData, "{}: weight_map: {} lies in the index itself", what, quoted_name(tensor));
   if (!name.ends_with(".safetensors"))
@@ -51,8 +53,8 @@ void read_metadata(const Json& document, Index& index, std::string_view what) {
   const auto metadata = document.find("metadata");
   if (metadata == document.end()) return;
   if (!metadata->is_object()) {
-    index.warnings.push_back(fmt::format("{}: metadata is {}, expected an object; ignored", what,
-                                         json_kind(*metadata)));
+    index.warnings.push_back(
+        fmt::format("{}: metadata is {}, expected an object; ignored", what, json_kind(*metadata)));
     return;
   }
   const auto total = metadata->find("total_size");
@@ -60,8 +62,8 @@ void read_metadata(const Json& document, Index& index, std::string_view what) {
   if (total->is_number_unsigned()) {
     index.total_size = total->get<uint64_t>();
   } else {
-    index.warnings.push_back(fmt::format("{}: metadata.total_size is {}, expected a non-negative integer; ignored", what,
-                                         quoted_name(total->dump(-1, ' ', true))));
+    index.warnings.push_back(fmt::format("{}: metadata.total_size is {}, expected a non-negative integer; ignored",
+                                         what, quoted_name(total->dump(-1, ' ', true))));
   }
 }
 

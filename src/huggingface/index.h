@@ -1,6 +1,7 @@
 // model.safetensors.index.json: which file of a sharded model holds which tensor.
 //
-//   {"metadata": {"total_size": 123, "total_parameters": 45}, "weight_map": {"name": "model-00001-of-00002.safetensors"}}
+//   {"metadata": {"total_size": 123, "total_parameters": 45},
+//    "weight_map": {"name": "model-00001-of-00002.safetensors"}}
 //
 // Parsing is pure. Only weight_map decides anything; the metadata is informative, and wrong in many published files.
 #pragma once
@@ -29,7 +30,8 @@ struct Index {
 /// it in messages. Fails with kCorruptData or kResourceLimit.
 Result<Index> parse_index(std::string_view text, std::string_view own_name, std::string_view what);
 
-/// True for a name that stays in its folder: relative, without "..", ".", empty parts, backslashes or control characters.
+/// True for a name that stays in its folder: relative, without "..", ".", empty parts, backslashes or control
+/// characters.
 bool is_plain_relative_path(std::string_view name);
 
 }  // namespace maxport::huggingface

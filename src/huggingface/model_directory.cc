@@ -60,8 +60,7 @@ void ModelDirectory::warn(std::string text) {
 Result<std::unique_ptr<ModelDirectory>> ModelDirectory::open(Storage& storage, const std::string& folder,
                                                              const OpenOptions& options) {
   MAXPORT_ASSIGN_OR_RETURN(const auto kind, storage.kind(folder));
-  if (!kind)
-    return fail(ErrorKind::kNotFound, "{}: there is no such folder", printable(folder));
+  if (!kind) return fail(ErrorKind::kNotFound, "{}: there is no such folder", printable(folder));
   if (*kind != EntryKind::kDirectory)
     return fail(ErrorKind::kInvalidArgument, "{}: is not a folder; give the folder that holds {}", printable(folder),
                 options.config_name);
@@ -84,8 +83,10 @@ Result<> ModelDirectory::enter_snapshot() {
   if (has_entry(options_.config_name) || !has_entry("snapshots") || !has_entry("refs")) return {};
   auto revision = storage_.read_text(path_of("refs/main"), 256);
   if (!revision)
-    return fail(ErrorKind::kNotFound, "{}: a repository of the hub's cache without refs/main; give one of the folders "
-                "under snapshots/", printable(folder_));
+    return fail(ErrorKind::kNotFound,
+                "{}: a repository of the hub's cache without refs/main; give one of the folders "
+                "under snapshots/",
+                printable(folder_));
   const std::string name = revision->substr(0, revision->find_first_of("\r\n"));
   if (!is_plain_relative_path(name))
     return fail(ErrorKind::kCorruptData, "{}: refs/main holds {}, which is not the name of a snapshot",
@@ -101,9 +102,10 @@ Result<> ModelDirectory::load_config() {
   if (!kind) {
     std::vector<std::string> names;
     for (const DirectoryEntry& entry : entries_) names.push_back(entry.name);
-    return fail(ErrorKind::kNotFound, "{}: there is no {} in it, so it is not a model folder or a download is "
-                "incomplete; it holds {}", printable(folder_), options_.config_name,
-                names.empty() ? "nothing" : listed(names));
+    return fail(ErrorKind::kNotFound,
+                "{}: there is no {} in it, so it is not a model folder or a download is "
+                "incomplete; it holds {}",
+                printable(folder_), options_.config_name, names.empty() ? "nothing" : listed(names));
   }
   MAXPORT_ASSIGN_OR_RETURN(const std::string text, storage_.read_text(path, kMaxConfigBytes));
   MAXPORT_ASSIGN_OR_RETURN(Json config, parse_json(text, printable(path)));
@@ -115,8 +117,7 @@ Result<> ModelDirectory::load_config() {
 std::vector<std::string> ModelDirectory::weight_files() const {
   std::vector<std::string> names;
   for (const DirectoryEntry& entry : entries_)
-    if (entry.name.ends_with(kSuffix) && !entry.name.starts_with("consolidated") &&
-        entry.kind != EntryKind::kDirectory)
+    if (entry.name.ends_with(kSuffix) && !entry.name.starts_with("consolidated") && entry.kind != EntryKind::kDirectory)
       names.push_back(entry.name);
   return names;
 }
@@ -147,26 +148,29 @@ std::unexpected<Error> ModelDirectory::no_weights() const {
   const std::string single = options_.weights_stem + std::string(kSuffix);
   const std::vector<std::string> candidates = weight_files();
   if (!candidates.empty())
-    return fail(ErrorKind::kNotFound, "{}: neither {} nor {}.index.json is there, only {}; looks like an incomplete "
-                "download (--ignore_index takes all of them as one model)", printable(folder_), single, single,
-                listed(candidates));
+    return fail(ErrorKind::kNotFound,
+                "{}: neither {} nor {}.index.json is there, only {}; looks like an incomplete "
+                "download (--ignore_index takes all of them as one model)",
+                printable(folder_), single, single, listed(candidates));
   for (const DirectoryEntry& entry : entries_) {
     if (entry.name.starts_with("consolidated") && entry.name.ends_with(kSuffix))
-      return fail(ErrorKind::kUnsupported, "{}: holds {}, which is in its authors' own layout; use a repository with {}",
-                  printable(folder_), printable(entry.name), single);
+      return fail(ErrorKind::kUnsupported,
+                  "{}: holds {}, which is in its authors' own layout; use a repository with {}", printable(folder_),
+                  printable(entry.name), single);
   }
   for (const DirectoryEntry& entry : entries_) {
     if (is_foreign_weights(entry.name))
-      return fail(ErrorKind::kUnsupported, "{}: holds {} but no safetensors; convert it first, for example by loading "
-                  "the model with transformers and calling save_pretrained", printable(folder_),
-                  printable(entry.name));
+      return fail(ErrorKind::kUnsupported,
+                  "{}: holds {} but no safetensors; convert it first, for example by loading "
+                  "the model with transformers and calling save_pretrained",
+                  printable(folder_), printable(entry.name));
   }
-  return fail(ErrorKind::kNotFound, "{}: there is no {}; looks like an incomplete download", printable(folder_), single);
+  return fail(ErrorKind::kNotFound, "{}: there is no {}; looks like an incomplete download", printable(folder_),
+              single);
 }
 
 Result<> ModelDirectory::load_files(const std::vector<std::string>& names) {
-  for (const std::string& name : names)
-    MAXPORT_RETURN_IF_ERROR(shards_.add(name, path_of(name), options_.metadata));
+  for (const std::string& name : names) MAXPORT_RETURN_IF_ERROR(shards_.add(name, path_of(name), options_.metadata));
   return {};
 }
 
@@ -175,9 +179,11 @@ Result<> ModelDirectory::collect_all() {
     for (const safetensors::TensorInfo& tensor : files()[file]->header.tensors) {
       const auto [at, is_new] = tensors_.emplace(tensor.name, TensorEntry{&tensor, file});
       if (!is_new)
-        return fail(ErrorKind::kCorruptData, "{}: tensor {} is in both {} and {}; remove the file that does not belong "
-                    "to the model", printable(folder_), quoted_name(tensor.name),
-                    printable(files()[at->second.file]->name), printable(files()[file]->name));
+        return fail(ErrorKind::kCorruptData,
+                    "{}: tensor {} is in both {} and {}; remove the file that does not belong "
+                    "to the model",
+                    printable(folder_), quoted_name(tensor.name), printable(files()[at->second.file]->name),
+                    printable(files()[file]->name));
     }
   }
   return {};
@@ -203,15 +209,16 @@ Result<> ModelDirectory::check_present(const Index& index, std::string_view inde
   if (missing.empty()) return {};
   const std::string stray = options_.weights_stem + std::string(kSuffix);
   for (const std::string& name : weight_files())
-    if (name != stray && !name.starts_with("adapter_") && !holds(index.files, name))
-      unlisted.push_back(name);
+    if (name != stray && !name.starts_with("adapter_") && !holds(index.files, name)) unlisted.push_back(name);
   if (!unlisted.empty())
     return fail(ErrorKind::kNotFound,
                 "{}: {} is stale: it lists {}, not there, and does not list {}; download the model again, or take the "
-                "files for one model with --ignore_index", printable(folder_), index_name, listed(missing),
-                listed(unlisted));
-  return fail(ErrorKind::kNotFound, "{}: {} of {} weight files are missing: {}; looks like an incomplete download, repeat "
-              "it", printable(folder_), missing.size(), index.files.size(), listed(missing));
+                "files for one model with --ignore_index",
+                printable(folder_), index_name, listed(missing), listed(unlisted));
+  return fail(ErrorKind::kNotFound,
+              "{}: {} of {} weight files are missing: {}; looks like an incomplete download, repeat "
+              "it",
+              printable(folder_), missing.size(), index.files.size(), listed(missing));
 }
 
 void ModelDirectory::collect_indexed(const Index& index) {
@@ -232,25 +239,24 @@ void ModelDirectory::collect_indexed(const Index& index) {
                                                    "--ignore_index takes it in",
                                                    quoted_name(tensor.name), printable(shard.name)));
       else
-        warn(fmt::format("tensor {} is also in {}; the index says {}, which is used",
-                                        quoted_name(tensor.name), printable(shard.name),
-                                        printable(listed_in->second)));
+        warn(fmt::format("tensor {} is also in {}; the index says {}, which is used", quoted_name(tensor.name),
+                         printable(shard.name), printable(listed_in->second)));
     }
   }
   for (const auto& [name, file] : index.weight_map) {
     if (tensors_.contains(name)) continue;
     const auto other = elsewhere.find(name);
-    disputed_.emplace(name, fmt::format("tensor {} is listed in the index for {}, absent in shard {}{}", quoted_name(name),
-                                        printable(file), printable(file),
+    disputed_.emplace(name, fmt::format("tensor {} is listed in the index for {}, absent in shard {}{}",
+                                        quoted_name(name), printable(file), printable(file),
                                         other == elsewhere.end()
                                             ? std::string("; download that file again, or the index is wrong")
                                             : fmt::format(" but present in {}; the index is stale, --ignore_index "
-                                                          "does without it", printable(other->second))));
+                                                          "does without it",
+                                                          printable(other->second))));
   }
   for (const auto& [name, problem] : disputed_) warn(problem);
   if (index.total_size && *index.total_size != total && disputed_.empty())
-    warn(fmt::format("the index states a total_size of {}, its tensors have {} bytes", *index.total_size,
-                                    total));
+    warn(fmt::format("the index states a total_size of {}, its tensors have {} bytes", *index.total_size, total));
 }
 
 void ModelDirectory::warn_about_unlisted(const std::vector<std::string>& used) {
@@ -258,8 +264,7 @@ void ModelDirectory::warn_about_unlisted(const std::vector<std::string>& used) {
   for (const DirectoryEntry& entry : entries_) {
     if (!entry.name.ends_with(kSuffix) || holds(used, entry.name)) continue;
     if (entry.name.starts_with("consolidated"))
-      warn(fmt::format("{}: ignored, it holds the weights once more in another layout",
-                                      printable(entry.name)));
+      warn(fmt::format("{}: ignored, it holds the weights once more in another layout", printable(entry.name)));
     else if (entry.name == single)
       warn(fmt::format("{}: not opened, the index lists other files", printable(entry.name)));
     else

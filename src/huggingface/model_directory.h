@@ -92,8 +92,8 @@ class ModelDirectory {
   std::vector<DirectoryEntry> entries_;
   std::optional<ConfigRoles> roles_;
   ShardSet shards_;
-  std::map<std::string_view, TensorEntry> tensors_;             // keys live in the shards' headers
-  std::map<std::string, std::string, std::less<>> disputed_;    // tensor -> what is wrong with it
+  std::map<std::string_view, TensorEntry> tensors_;           // keys live in the shards' headers
+  std::map<std::string, std::string, std::less<>> disputed_;  // tensor -> what is wrong with it
   std::vector<std::string> warnings_;
   size_t unshown_warnings_ = 0;
 };

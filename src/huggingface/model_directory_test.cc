@@ -98,8 +98,8 @@ TEST_F(ModelDirectoryTest, SaysWhereATensorIsThatTheIndexPutsElsewhere) {
   const auto model = opened();
   const auto needed = model->find("layers.1.a");
   ASSERT_FALSE(needed);
-  EXPECT_THAT(needed.error().message(),
-              AllOf(HasSubstr("absent in shard " + TestModel::shard(2)), HasSubstr("present in " + TestModel::shard(1))));
+  EXPECT_THAT(needed.error().message(), AllOf(HasSubstr("absent in shard " + TestModel::shard(2)),
+                                              HasSubstr("present in " + TestModel::shard(1))));
   EXPECT_TRUE(model->find("layers.1.b"));
 }
 
@@ -116,8 +116,10 @@ TEST_F(ModelDirectoryTest, DoesNotTakeInATensorThatTheIndexDoesNotList) {
 TEST_F(ModelDirectoryTest, TakesTheCopyThatTheIndexNames) {
   model_.write_shards();
   write_tensors(storage_, model_.path(TestModel::shard(3)),
-                {{"layers.3.a", DType::kBfloat16, {2, 4}}, {"layers.3.b", DType::kBfloat16, {4}},
-                 {"layers.1.b", DType::kBfloat16, {4}}}, 'c');
+                {{"layers.3.a", DType::kBfloat16, {2, 4}},
+                 {"layers.3.b", DType::kBfloat16, {4}},
+                 {"layers.1.b", DType::kBfloat16, {4}}},
+                'c');
   const auto model = opened();
   EXPECT_EQ(content(*model, "layers.1.b"), "11111111");
   EXPECT_THAT(model->warnings(), Contains(HasSubstr("\"layers.1.b\" is also in " + TestModel::shard(3))));
@@ -241,7 +243,8 @@ TEST_F(ModelDirectoryTest, NamesThePickleThatItWillNotRead) {
   ASSERT_TRUE(storage_.write_text(model_.path("pytorch_model.bin"), "PK\x03\x04"));
   const Error error = refusal();
   EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
-  EXPECT_THAT(error.message(), AllOf(HasSubstr("pytorch_model.bin"), HasSubstr("save_pretrained"), Not(HasSubstr("\n"))));
+  EXPECT_THAT(error.message(),
+              AllOf(HasSubstr("pytorch_model.bin"), HasSubstr("save_pretrained"), Not(HasSubstr("\n"))));
 }
 
 TEST_F(ModelDirectoryTest, TellsAFolderWithoutWeightsFromOneWithoutAnIndex) {
@@ -294,7 +297,8 @@ TEST_F(ModelDirectoryTest, KeepsFewFilesOpenAndReadsAllOfThem) {
   const auto model = ModelDirectory::open(watched, "/m", {.max_open_files = 2}).value();
   const auto opens = [&] {
     size_t count = 0;
-    for (const auto& record : watched.records()) count += record.operation == Operation::kOpen && record.path.ends_with("3.safetensors");
+    for (const auto& record : watched.records())
+      count += record.operation == Operation::kOpen && record.path.ends_with("3.safetensors");
     return count;
   };
   const size_t before = opens();
@@ -302,7 +306,8 @@ TEST_F(ModelDirectoryTest, KeepsFewFilesOpenAndReadsAllOfThem) {
   for (int t = 0; t < 4; ++t)
     threads.emplace_back([&] {
       for (int round = 0; round < 50; ++round)
-        for (int n = 1; n <= 3; ++n) EXPECT_EQ(content(*model, fmt::format("layers.{}.b", n)), std::string(8, static_cast<char>('0' + n)));
+        for (int n = 1; n <= 3; ++n)
+          EXPECT_EQ(content(*model, fmt::format("layers.{}.b", n)), std::string(8, static_cast<char>('0' + n)));
     });
   for (std::thread& thread : threads) thread.join();
   EXPECT_GT(opens(), 2u);  // closed for others, then opened again

@@ -83,9 +83,7 @@ class RopeResolver {
     return {};
   }
 
-  bool has_local_default() const {
-    return class_default(question_.model_type, "rope_local_base_freq").has_value();
-  }
+  bool has_local_default() const { return class_default(question_.model_type, "rope_local_base_freq").has_value(); }
 
   Result<> find_theta() {
     MAXPORT_RETURN_IF_ERROR(take_theta(place_.object, "rope_theta", place_.path + "."));

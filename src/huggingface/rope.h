@@ -1,9 +1,9 @@
 // Rotary embedding settings of a config.json, in the spellings of several library releases:
 //
-//   rope_parameters: {"rope_theta": 1e6, "rope_type": "yarn", "factor": 4}               one for all layers
-//   rope_parameters: {"full_attention": {...}, "sliding_attention": {...}}               one for each kind of layer
-//   rope_theta, rope_scaling: {"rope_type" or "type": ..., "factor": ...}                before release 5
-//   rope_local_base_freq                                                                 theta of the local layers, ditto
+//   rope_parameters: {"rope_theta": 1e6, "rope_type": "yarn", "factor": 4}         one for all layers
+//   rope_parameters: {"full_attention": {...}, "sliding_attention": {...}}         one for each kind of layer
+//   rope_theta, rope_scaling: {"rope_type" or "type": ..., "factor": ...}          before release 5
+//   rope_local_base_freq                                                           ditto, theta of the local layers
 #pragma once
 
 #include <optional>
@@ -25,11 +25,11 @@ struct Rope {
 };
 
 struct RopeQuestion {
-  const Json& section;         ///< the object that describes the decoder
-  std::string section_path;    ///< its path in the document, empty for the root
-  std::string model_type;      ///< of the section, for class defaults
-  std::string layer_type;      ///< "", "full_attention" or "sliding_attention"
-  std::string what;            ///< names the document in messages
+  const Json& section;       ///< the object that describes the decoder
+  std::string section_path;  ///< its path in the document, empty for the root
+  std::string model_type;    ///< of the section, for class defaults
+  std::string layer_type;    ///< "", "full_attention" or "sliding_attention"
+  std::string what;          ///< names the document in messages
 };
 
 /// Settings given in two places must agree (kInvalidArgument showing both). No theta anywhere is kNotFound.

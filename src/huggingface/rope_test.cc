@@ -107,8 +107,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"two_types",
                 R"({"rope_scaling":{"type":"yarn"},"rope_parameters":{"rope_theta":1.0,"rope_type":"llama3"}})",
                 ErrorKind::kInvalidArgument, "rope_parameters has type \"llama3\"", "rope_scaling has type \"yarn\""},
-        Refused{"two_factors",
-                R"({"rope_scaling":{"factor":2.0},"rope_parameters":{"rope_theta":1.0,"factor":4.0}})",
+        Refused{"two_factors", R"({"rope_scaling":{"factor":2.0},"rope_parameters":{"rope_theta":1.0,"factor":4.0}})",
                 ErrorKind::kInvalidArgument, "rope_parameters.factor is 4.0", "rope_scaling.factor is 2.0"},
         Refused{"two_partial_factors",
                 R"({"partial_rotary_factor":0.5,"rope_parameters":{"rope_theta":1.0,"partial_rotary_factor":0.25}})",
@@ -125,7 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(ResolveRope, TakesThePartialFactorFromEitherPlace) {
   EXPECT_EQ(rope(R"({"rope_theta":1.0,"partial_rotary_factor":0.5})")->partial_rotary_factor, 0.5);
-  EXPECT_EQ(rope(R"({"rope_parameters":{"rope_theta":1.0,"partial_rotary_factor":0.25}})")->partial_rotary_factor, 0.25);
+  EXPECT_EQ(rope(R"({"rope_parameters":{"rope_theta":1.0,"partial_rotary_factor":0.25}})")->partial_rotary_factor,
+            0.25);
   EXPECT_EQ(rope(R"({"rope_theta":1.0})")->partial_rotary_factor, std::nullopt);
 }
 

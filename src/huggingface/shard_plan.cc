@@ -21,8 +21,8 @@ class Splitter {
       files_.push_back({{}, {tensor}, data_bytes});
       return;
     }
-    if (!current_.tensors.empty() && (current_.data_bytes + data_bytes > max_shard_bytes_ ||
-                                      header_bytes_ + header_bytes > max_header_bytes_))
+    if (!current_.tensors.empty() &&
+        (current_.data_bytes + data_bytes > max_shard_bytes_ || header_bytes_ + header_bytes > max_header_bytes_))
       close();
     current_.tensors.push_back(tensor);
     current_.data_bytes += data_bytes;
@@ -77,7 +77,8 @@ Result<uint64_t> parse_shard_size(std::string_view text) {
   }
   while (digits.ends_with(' ')) digits.remove_suffix(1);
   double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed);
+  const auto [end, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), value, std::chars_format::fixed);
   if (error != std::errc() || end != digits.data() + digits.size()) return refuse();
   const double bytes = value * factor;
   if (!(bytes >= 1) || bytes > 1e18) return refuse();

@@ -1,6 +1,7 @@
 // Which tensor goes into which file, by the rule of huggingface_hub, so that the split is the one that transformers'
 // save_pretrained makes: in the given order, a file is closed when the next tensor would make it larger than the limit;
-// a tensor above the limit gets a file of its own. Also closed early: a file whose header would pass the format's limit.
+// a tensor above the limit gets a file of its own. Also closed early: a file whose header would pass the format's
+// limit.
 #pragma once
 
 #include <cstdint>

@@ -29,7 +29,8 @@ TEST(ParseShardSize, ReadsTheUnitsOfTheStockLibrary) {
   EXPECT_EQ(parse_shard_size("7KB").value(), 7000u);
   EXPECT_EQ(parse_shard_size("1TB").value(), 1'000'000'000'000u);
   EXPECT_EQ(parse_shard_size("12345").value(), 12345u);
-  for (const char* text : {"", "GB", "5GiB", "-1GB", "0", "0GB", "5XB", "nan", "infGB", "1e30GB", "5 GB x", "0x10", "99999999999TB"}) {
+  for (const char* text :
+       {"", "GB", "5GiB", "-1GB", "0", "0GB", "5XB", "nan", "infGB", "1e30GB", "5 GB x", "0x10", "99999999999TB"}) {
     auto size = parse_shard_size(text);
     ASSERT_FALSE(size) << text;
     EXPECT_EQ(size.error().kind(), ErrorKind::kInvalidArgument);
@@ -38,8 +39,7 @@ TEST(ParseShardSize, ReadsTheUnitsOfTheStockLibrary) {
 
 // The expected lists were made by split_state_dict_into_shards_factory of huggingface_hub 2.4.0.
 TEST(PlanShards, SplitsAsTheStockLibrary) {
-  EXPECT_THAT(split({6, 6, 2, 6, 2, 2}, 10),
-              ElementsAre(ElementsAre(0), ElementsAre(1, 2), ElementsAre(3, 4, 5)));
+  EXPECT_THAT(split({6, 6, 2, 6, 2, 2}, 10), ElementsAre(ElementsAre(0), ElementsAre(1, 2), ElementsAre(3, 4, 5)));
   EXPECT_THAT(split({5, 5, 5}, 10), ElementsAre(ElementsAre(0, 1), ElementsAre(2)));
   EXPECT_THAT(split({1, 20, 1, 30, 1}, 10), ElementsAre(ElementsAre(1), ElementsAre(3), ElementsAre(0, 2, 4)));
   EXPECT_THAT(split({20}, 10), ElementsAre(ElementsAre(0)));

@@ -16,7 +16,7 @@
 namespace maxport::huggingface {
 
 struct Shard {
-  std::string name;           ///< relative to the model's folder
+  std::string name;  ///< relative to the model's folder
   std::string path;
   FileStamp stamp;            ///< when the header was read
   std::string header_digest;  ///< see safetensors::File::header_digest

@@ -10,19 +10,35 @@ namespace {
 constexpr uint64_t kMaxSideFileBytes = uint64_t{1} << 30;
 constexpr std::string_view kTemplateFolder = "additional_chat_templates";
 
-constexpr std::array<std::string_view, 21> kNames = {
-    "added_tokens.json", "audio_tokenizer_config.json", "chat_template.json", "generation_config.json",
-    "image_processor_config.json", "merges.txt", "normalizer.json", "preprocessor_config.json", "processor_config.json",
-    "sentencepiece.bpe.model", "special_tokens_map.json", "spiece.model", "tekken.json", "tokenizer.json",
-    "tokenizer.model", "tokenizer.model.v3", "tokenizer_config.json", "video_preprocessor_config.json", "vocab.bpe",
-    "vocab.json", "vocab.txt"};
+constexpr std::array<std::string_view, 21> kNames = {"added_tokens.json",
+                                                     "audio_tokenizer_config.json",
+                                                     "chat_template.json",
+                                                     "generation_config.json",
+                                                     "image_processor_config.json",
+                                                     "merges.txt",
+                                                     "normalizer.json",
+                                                     "preprocessor_config.json",
+                                                     "processor_config.json",
+                                                     "sentencepiece.bpe.model",
+                                                     "special_tokens_map.json",
+                                                     "spiece.model",
+                                                     "tekken.json",
+                                                     "tokenizer.json",
+                                                     "tokenizer.model",
+                                                     "tokenizer.model.v3",
+                                                     "tokenizer_config.json",
+                                                     "video_preprocessor_config.json",
+                                                     "vocab.bpe",
+                                                     "vocab.json",
+                                                     "vocab.txt"};
 
 std::string_view parent_of(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
-/// What links may lead to: the folder itself, or the whole repository where the folder is a snapshot in the hub's cache.
+/// What links may lead to: the folder itself, or the whole repository where the folder is a snapshot in the hub's
+/// cache.
 Result<std::string> repository_of(Storage& storage, const std::string& folder) {
   MAXPORT_ASSIGN_OR_RETURN(const std::string real, storage.real_path(folder));
   const std::string_view above = parent_of(real);
@@ -93,7 +109,8 @@ Result<> copy_side_files(Storage& from, std::span<const SideFile> files, Storage
     const std::string target = join_path(folder, file.name);
     if (file.name.find('/') != std::string::npos)
       MAXPORT_RETURN_IF_ERROR(to.make_directories(std::string(parent_of(target))));
-    MAXPORT_RETURN_IF_ERROR(with_context(copy_file(from, file, to, target), fmt::format("copying {}", printable(file.name))));
+    MAXPORT_RETURN_IF_ERROR(
+        with_context(copy_file(from, file, to, target), fmt::format("copying {}", printable(file.name))));
   }
   if (!files.empty()) MAXPORT_RETURN_IF_ERROR(to.sync_directory(folder));
   return {};

@@ -29,8 +29,9 @@ TEST(SideFiles, AreTokenizerTemplatesAndSettingsButNeverCodeOrWeights) {
                            "generation_config.json", "chat_template.jinja", "vocab.json", "merges.txt",
                            "preprocessor_config.json", "processor_config.json", "qwen.tiktoken", "LICENSE"})
     EXPECT_TRUE(is_side_file(name)) << name;
-  for (const char* name : {"config.json", "model.safetensors", "model.safetensors.index.json", "modeling_x.py",
-                           "pytorch_model.bin", "README.md", ".gitattributes", "trainer_state.json", "tokenizer.json.bak"})
+  for (const char* name :
+       {"config.json", "model.safetensors", "model.safetensors.index.json", "modeling_x.py", "pytorch_model.bin",
+        "README.md", ".gitattributes", "trainer_state.json", "tokenizer.json.bak"})
     EXPECT_FALSE(is_side_file(name)) << name;
 }
 
@@ -79,7 +80,8 @@ TEST(SideFiles, MayNotBeLinksOutOfTheRepository) {
     const auto files = find_side_files(local_storage(), model);
     ASSERT_FALSE(files) << target;
     EXPECT_EQ(files.error().kind(), ErrorKind::kInvalidArgument);
-    EXPECT_THAT(files.error().message(), AllOf(HasSubstr("tokenizer.json"), HasSubstr("link out of the model's folder")));
+    EXPECT_THAT(files.error().message(),
+                AllOf(HasSubstr("tokenizer.json"), HasSubstr("link out of the model's folder")));
   }
 }
 

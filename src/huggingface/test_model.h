@@ -27,7 +27,10 @@ class TestModel {
  public:
   TestModel(Storage& storage, std::string folder) : storage_(storage), folder_(std::move(folder)) {
     EXPECT_TRUE(storage.make_directories(folder_));
-    write_config({{"model_type", "llama"}, {"hidden_size", 4}, {"num_hidden_layers", 2}, {"num_attention_heads", 2},
+    write_config({{"model_type", "llama"},
+                  {"hidden_size", 4},
+                  {"num_hidden_layers", 2},
+                  {"num_attention_heads", 2},
                   {"vocab_size", 8}});
   }
 
@@ -46,9 +49,7 @@ class TestModel {
     write_index();
   }
 
-  void write_single() {
-    write_tensors(storage_, path("model.safetensors"), {{"w", DType::kFloat32, {4}}}, 's');
-  }
+  void write_single() { write_tensors(storage_, path("model.safetensors"), {{"w", DType::kFloat32, {4}}}, 's'); }
 
   void write_index() {
     const Json index = {{"metadata", {{"total_size", 72}}}, {"weight_map", weight_map}};

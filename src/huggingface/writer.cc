@@ -46,8 +46,8 @@ Result<> ShardedWriter::lay_out_files() {
   for (const ShardFile& file : plan_.files) {
     std::vector<safetensors::TensorSpec> specs;
     for (size_t tensor : file.tensors) specs.push_back(tensors_[tensor]);
-    MAXPORT_ASSIGN_OR_RETURN(auto layout, safetensors::layout_file(specs, safetensors::Order::kReference,
-                                                                   options_.metadata));
+    MAXPORT_ASSIGN_OR_RETURN(auto layout,
+                             safetensors::layout_file(specs, safetensors::Order::kReference, options_.metadata));
     layouts_.push_back(std::move(layout));
   }
   begun_.resize(plan_.files.size());
@@ -62,8 +62,10 @@ Result<> ShardedWriter::prepare_folders() {
                 printable(target_));
   MAXPORT_ASSIGN_OR_RETURN(const bool working_free, is_free(storage_, working_));
   if (!working_free && options_.leftover == Leftover::kRefuse)
-    return fail(ErrorKind::kInvalidArgument, "{}: another run is writing it or was interrupted; let it finish, go on with "
-                "--resume, or remove it", printable(working_));
+    return fail(ErrorKind::kInvalidArgument,
+                "{}: another run is writing it or was interrupted; let it finish, go on with "
+                "--resume, or remove it",
+                printable(working_));
   if (options_.leftover == Leftover::kReplace) MAXPORT_RETURN_IF_ERROR(storage_.remove_all(working_));
   return storage_.make_directories(working_);
 }
@@ -115,8 +117,8 @@ Result<> ShardedWriter::sync() {
 Result<> ShardedWriter::check_complete(size_t file) const {
   MAXPORT_ASSIGN_OR_RETURN(const auto written, storage_.open(join_path(working_, plan_.files[file].name)));
   if (written->size() == layouts_[file].file_size) return {};
-  return fail(ErrorKind::kInternal, "{}: {} bytes were written, expected {}", printable(written->path()), written->size(),
-              layouts_[file].file_size);
+  return fail(ErrorKind::kInternal, "{}: {} bytes were written, expected {}", printable(written->path()),
+              written->size(), layouts_[file].file_size);
 }
 
 Result<> ShardedWriter::publish(const Json& config) {
@@ -128,9 +130,8 @@ Result<> ShardedWriter::publish(const Json& config) {
   }
   open_.clear();
   if (plan_.sharded())
-    MAXPORT_RETURN_IF_ERROR(
-        storage_.write_text(join_path(working_, options_.weights_stem + ".safetensors.index.json"),
-                            file_text(index_json(plan_, tensors_))));
+    MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(working_, options_.weights_stem + ".safetensors.index.json"),
+                                                file_text(index_json(plan_, tensors_))));
   MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(working_, options_.config_name), file_text(config)));
   MAXPORT_RETURN_IF_ERROR(storage_.sync_directory(working_));
   return move_into_place();

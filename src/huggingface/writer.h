@@ -79,9 +79,9 @@ class ShardedWriter {
   ShardPlan plan_;
   std::vector<safetensors::Layout> layouts_;  // one a file
   std::mutex mutex_;
-  std::vector<bool> begun_;    // files that exist with their header
+  std::vector<bool> begun_;  // files that exist with their header
   std::vector<bool> unsynced_;
-  std::list<Open> open_;       // most recently used first
+  std::list<Open> open_;  // most recently used first
 };
 
 }  // namespace maxport::huggingface

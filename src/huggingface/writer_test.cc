@@ -19,8 +19,10 @@ using testing::IsEmpty;
 const Json kConfig = {{"model_type", "llama"}, {"num_hidden_layers", 1}};
 
 const std::vector<TensorSpec>& specs() {
-  static const std::vector<TensorSpec> list = {{"a", DType::kBfloat16, {100}}, {"b", DType::kFloat32, {50}},
-                                               {"c", DType::kUint8, {150}}, {"empty", DType::kFloat32, {0, 4}},
+  static const std::vector<TensorSpec> list = {{"a", DType::kBfloat16, {100}},
+                                               {"b", DType::kFloat32, {50}},
+                                               {"c", DType::kUint8, {150}},
+                                               {"empty", DType::kFloat32, {0, 4}},
                                                {"d", DType::kUint8, {900}}};
   return list;
 }
@@ -33,7 +35,8 @@ Result<> write_all(ShardedWriter& writer, size_t piece = 7) {
   for (size_t i = 0; i < writer.tensors().size(); ++i) {
     const uint64_t size = safetensors::tensor_byte_size(specs()[i].dtype, specs()[i].shape).value();
     for (uint64_t at = 0; at < size; at += piece)
-      MAXPORT_RETURN_IF_ERROR(writer.write(i, at, as_bytes(std::string(std::min<size_t>(piece, size - at), fill_of(i)))));
+      MAXPORT_RETURN_IF_ERROR(
+          writer.write(i, at, as_bytes(std::string(std::min<size_t>(piece, size - at), fill_of(i)))));
   }
   return {};
 }
@@ -98,7 +101,8 @@ TEST(ShardedWriter, GivesTheSameBytesFromSeveralThreadsWithFewFilesOpen) {
   ASSERT_TRUE(writer->publish(kConfig));
   const auto entries = storage.list("/a").value();
   for (const DirectoryEntry& entry : entries)
-    EXPECT_EQ(storage.read_text("/a/" + entry.name).value(), storage.read_text("/b/" + entry.name).value()) << entry.name;
+    EXPECT_EQ(storage.read_text("/a/" + entry.name).value(), storage.read_text("/b/" + entry.name).value())
+        << entry.name;
 }
 
 TEST(ShardedWriter, RefusesATargetThatIsThereAndTakesAnEmptyFolder) {

@@ -36,17 +36,18 @@ std::vector<std::string> nearest_names(std::string_view name, std::span<const st
   constexpr size_t kLongestName = 128;
   if (name.empty() || name.size() > kLongestName) return {};
   const size_t limit = std::max<size_t>(1, name.size() / 3);
-  std::vector<std::pair<size_t, std::string_view>> found;
-  for (std::string_view candidate : candidates) {
+  std::vector<std::pair<size_t, size_t>> found;  // distance, position
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const std::string_view candidate = candidates[i];
     const size_t longer = std::max(candidate.size(), name.size()), shorter = std::min(candidate.size(), name.size());
     if (longer - shorter > limit) continue;
-    if (const size_t distance = edit_distance(name, candidate); distance <= limit) found.emplace_back(distance, candidate);
+    if (const size_t distance = edit_distance(name, candidate); distance <= limit) found.emplace_back(distance, i);
   }
-  std::ranges::stable_sort(found, {}, [](const auto& pair) { return pair.first; });
+  std::ranges::sort(found);
   std::vector<std::string> names;
-  for (const auto& [distance, candidate] : found) {
+  for (const auto& [distance, position] : found) {
     if (names.size() == count) break;
-    names.emplace_back(candidate);
+    names.emplace_back(candidates[position]);
   }
   return names;
 }

@@ -33,15 +33,20 @@ constexpr std::array kSignatures = {
     Signature{"\x93NUMPY"sv, ErrorKind::kUnsupported, "this is a NumPy array file, not safetensors"},
     Signature{"\x89HDF\r\n"sv, ErrorKind::kUnsupported, "this is an HDF5 file, not safetensors"},
     Signature{"\x1f\x8b"sv, ErrorKind::kUnsupported, "this is a gzip file, not safetensors; decompress it first"},
-    Signature{"\x28\xb5\x2f\xfd"sv, ErrorKind::kUnsupported, "this is a zstd file, not safetensors; decompress it first"},
+    Signature{"\x28\xb5\x2f\xfd"sv, ErrorKind::kUnsupported,
+              "this is a zstd file, not safetensors; decompress it first"},
 };
 
 // Error pages that a download saved under the file's name.
 constexpr std::array kPages = {
-    Signature{"<!doctype"sv, ErrorKind::kUnsupported, "this is an HTML page, not safetensors; the download failed, repeat it"},
-    Signature{"<html"sv, ErrorKind::kUnsupported, "this is an HTML page, not safetensors; the download failed, repeat it"},
-    Signature{"<?xml"sv, ErrorKind::kUnsupported, "this is an XML document, not safetensors; the download failed, repeat it"},
-    Signature{"{"sv, ErrorKind::kUnsupported, "this is JSON text, not safetensors; the download may have failed, repeat it"},
+    Signature{"<!doctype"sv, ErrorKind::kUnsupported,
+              "this is an HTML page, not safetensors; the download failed, repeat it"},
+    Signature{"<html"sv, ErrorKind::kUnsupported,
+              "this is an HTML page, not safetensors; the download failed, repeat it"},
+    Signature{"<?xml"sv, ErrorKind::kUnsupported,
+              "this is an XML document, not safetensors; the download failed, repeat it"},
+    Signature{"{"sv, ErrorKind::kUnsupported,
+              "this is JSON text, not safetensors; the download may have failed, repeat it"},
 };
 
 const Signature* match(ByteSpan first_bytes) {
@@ -78,8 +83,8 @@ Result<Bytes> File::read_header_block() const {
   const uint64_t length = size < 8 ? 0 : load_le<uint64_t>(first.data());
   const bool plausible = size > 8 && length > 0 && length <= kMaxHeaderBytes;
   // A magic number read as a length is far beyond the limit; where it is not, the first byte of the header tells.
-  if (!plausible || length > size - 8 || std::string_view("{ \t\r\n").find(static_cast<char>(first[8])) ==
-                                             std::string_view::npos) {
+  if (!plausible || length > size - 8 ||
+      std::string_view("{ \t\r\n").find(static_cast<char>(first[8])) == std::string_view::npos) {
     if (const Signature* row = match(front)) return fail(row->kind, "{}: {}", path(), row->text);
   }
   if (size < 8 || length == 0)

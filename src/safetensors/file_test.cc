@@ -76,9 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     OtherFormats, RefusesFile,
     testing::Values(
-        Refused{"lfs_pointer",
-                "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 4976698672\n", ErrorKind::kNotFound,
-                "this is a Git LFS pointer, not the file itself"},
+        Refused{"lfs_pointer", "version https://git-lfs.github.com/spec/v1\noid sha256:0123\nsize 4976698672\n",
+                ErrorKind::kNotFound, "this is a Git LFS pointer, not the file itself"},
         Refused{"html", "<!DOCTYPE html>\n<html><head>", ErrorKind::kUnsupported, "this is an HTML page"},
         Refused{"html_after_blank_lines", "\n\n  <html lang=\"en\"><head>", ErrorKind::kUnsupported,
                 "this is an HTML page"},
@@ -108,10 +107,10 @@ TEST(File, RefusesEveryTruncationAndNamesWhatIsCut) {
     EXPECT_EQ(file.error().kind(), ErrorKind::kCorruptData) << length;
     EXPECT_THAT(file.error().message(), HasSubstr("download it again")) << length;
     if (length < 8 + kTwoTensors.size()) continue;
-    EXPECT_THAT(file.error().message(),
-                HasSubstr(fmt::format("expected {} bytes, file has {} ({} missing); first tensor cut is \"{}\"",
-                                      whole.size(), length, whole.size() - length,
-                                      length < 8 + kTwoTensors.size() + 3 ? "a" : "b")));
+    EXPECT_THAT(
+        file.error().message(),
+        HasSubstr(fmt::format("expected {} bytes, file has {} ({} missing); first tensor cut is \"{}\"", whole.size(),
+                              length, whole.size() - length, length < 8 + kTwoTensors.size() + 3 ? "a" : "b")));
   }
 }
 
@@ -124,8 +123,8 @@ TEST(File, ReadsAnyRangeOfATensorAndNothingBeyondIt) {
   ASSERT_TRUE((*file)->read(b, 1, std::as_writable_bytes(std::span(out))));
   EXPECT_EQ(out, "XY");
   EXPECT_TRUE((*file)->read(b, 4, {}));
-  for (const auto& [offset, count] : {std::pair{uint64_t{3}, size_t{2}}, std::pair{uint64_t{5}, size_t{0}},
-                                      std::pair{~uint64_t{0}, size_t{2}}}) {
+  for (const auto& [offset, count] :
+       {std::pair{uint64_t{3}, size_t{2}}, std::pair{uint64_t{5}, size_t{0}}, std::pair{~uint64_t{0}, size_t{2}}}) {
     std::string beyond(count, ' ');
     auto read = (*file)->read(b, offset, std::as_writable_bytes(std::span(beyond)));
     ASSERT_FALSE(read);

@@ -76,14 +76,17 @@ Result<> check_file_size(const std::vector<TensorInfo>& tensors, uint64_t data_b
   const uint64_t used = tensors.empty() ? 0 : tensors.back().end;
   if (used == data_size) return {};
   if (used < data_size)
-    return fail(ErrorKind::kCorruptData, "{}: {} bytes after the last tensor belong to no tensor: expected {} bytes, "
-                "file has {}", what, data_size - used, data_begin + used, file_size);
+    return fail(ErrorKind::kCorruptData,
+                "{}: {} bytes after the last tensor belong to no tensor: expected {} bytes, "
+                "file has {}",
+                what, data_size - used, data_begin + used, file_size);
   const auto cut = std::ranges::find_if(tensors, [&](const TensorInfo& tensor) { return tensor.end > data_size; });
   const auto expected = checked_add(data_begin, used);
   return fail(ErrorKind::kCorruptData,
               "{}: expected {} bytes, file has {} ({} missing); first tensor cut is {}: the file is truncated, "
-              "download it again", what, expected ? std::to_string(*expected) : "more than 2^64", file_size,
-              used - data_size, quoted_name(cut->name));
+              "download it again",
+              what, expected ? std::to_string(*expected) : "more than 2^64", file_size, used - data_size,
+              quoted_name(cut->name));
 }
 
 Result<std::vector<uint32_t>> index_names(const std::vector<TensorInfo>& tensors, std::string_view what) {
@@ -105,9 +108,8 @@ std::string quoted_name(std::string_view name) {
 }
 
 const TensorInfo* Header::find(std::string_view name) const {
-  const auto at = std::ranges::lower_bound(by_name, name, {}, [&](uint32_t i) -> std::string_view {
-    return tensors[i].name;
-  });
+  const auto at =
+      std::ranges::lower_bound(by_name, name, {}, [&](uint32_t i) -> std::string_view { return tensors[i].name; });
   if (at == by_name.end() || tensors[*at].name != name) return nullptr;
   return &tensors[*at];
 }
@@ -131,8 +133,7 @@ Result<Header> parse_header(ByteSpan header_json, uint64_t file_size, std::strin
     return fail(ErrorKind::kCorruptData, "{}: header ends at byte {}, but the file has {}", what, data_begin,
                 file_size);
   HeaderSax sax(policy);
-  if (!Json::sax_parse(as_text(header_json), &sax))
-    return fail(sax.problem_kind(), "{}: {}", what, sax.problem());
+  if (!Json::sax_parse(as_text(header_json), &sax)) return fail(sax.problem_kind(), "{}: {}", what, sax.problem());
   Header header = sax.take();
   // Duplicates come before sizes: a repeated name is the clearer message when both are wrong.
   MAXPORT_RETURN_IF_ERROR(index_names(header.tensors, what));

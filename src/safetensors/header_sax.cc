@@ -36,10 +36,14 @@ std::string HeaderSax::current_tensor() const { return "tensor " + quoted_name(h
 
 bool HeaderSax::unexpected(std::string_view found) {
   switch (expect_) {
-    case Expect::kRoot: return reject(fmt::format("header is {}, expected an object", found));
-    case Expect::kEntry: return reject(fmt::format("{} is {}, expected an object", current_tensor(), found));
-    case Expect::kDtype: return reject(fmt::format("{}: dtype is {}, expected a string", current_tensor(), found));
-    case Expect::kShape: return reject(fmt::format("{}: shape is {}, expected an array", current_tensor(), found));
+    case Expect::kRoot:
+      return reject(fmt::format("header is {}, expected an object", found));
+    case Expect::kEntry:
+      return reject(fmt::format("{} is {}, expected an object", current_tensor(), found));
+    case Expect::kDtype:
+      return reject(fmt::format("{}: dtype is {}, expected a string", current_tensor(), found));
+    case Expect::kShape:
+      return reject(fmt::format("{}: shape is {}, expected an array", current_tensor(), found));
     case Expect::kOffsets:
       return reject(fmt::format("{}: data_offsets is {}, expected an array", current_tensor(), found));
     case Expect::kExtent:
@@ -57,7 +61,8 @@ bool HeaderSax::unexpected(std::string_view found) {
       if (header_.notes.size() < kMaxNotes) header_.notes.push_back(std::move(text));
       return true;
     }
-    case Expect::kIgnored: return true;
+    case Expect::kIgnored:
+      return true;
   }
   return reject("unexpected value");
 }
@@ -86,8 +91,8 @@ bool HeaderSax::string(string_t& value) {
   if (expect_ == Expect::kDtype) {
     const auto dtype = dtype_from_safetensors(value);
     if (!dtype)
-      return reject(fmt::format("{}: unknown dtype {}, known are {}", current_tensor(), quoted_name(value),
-                                known_dtypes()));
+      return reject(
+          fmt::format("{}: unknown dtype {}, known are {}", current_tensor(), quoted_name(value), known_dtypes()));
     header_.tensors.back().dtype = *dtype;
     return true;
   }
@@ -126,16 +131,22 @@ bool HeaderSax::ignore_container() {
 
 bool HeaderSax::start_object(size_t) {
   switch (expect_) {
-    case Expect::kIgnored: return ignore_container();
-    case Expect::kRoot: inside_ = Inside::kTop; return true;
+    case Expect::kIgnored:
+      return ignore_container();
+    case Expect::kRoot:
+      inside_ = Inside::kTop;
+      return true;
     case Expect::kEntry:
       inside_ = Inside::kEntry;
       has_dtype_ = has_shape_ = has_offsets_ = extent_too_large_ = zero_extent_ = false;
       offset_count_ = 0;
       unknown_fields_.clear();
       return true;
-    case Expect::kMetadata: inside_ = Inside::kMetadata; return true;
-    default: break;
+    case Expect::kMetadata:
+      inside_ = Inside::kMetadata;
+      return true;
+    default:
+      break;
   }
   if (!unexpected("an object")) return false;
   expect_ = Expect::kIgnored;
@@ -144,10 +155,16 @@ bool HeaderSax::start_object(size_t) {
 
 bool HeaderSax::start_array(size_t) {
   switch (expect_) {
-    case Expect::kIgnored: return ignore_container();
-    case Expect::kShape: expect_ = Expect::kExtent; return true;
-    case Expect::kOffsets: expect_ = Expect::kOffset; return true;
-    default: break;
+    case Expect::kIgnored:
+      return ignore_container();
+    case Expect::kShape:
+      expect_ = Expect::kExtent;
+      return true;
+    case Expect::kOffsets:
+      expect_ = Expect::kOffset;
+      return true;
+    default:
+      break;
   }
   if (!unexpected("an array")) return false;
   expect_ = Expect::kIgnored;
@@ -177,9 +194,12 @@ bool HeaderSax::end_object() {
 bool HeaderSax::key(string_t& name) {
   if (ignored_depth_ > 0) return true;
   switch (inside_) {
-    case Inside::kTop: return top_key(name);
-    case Inside::kEntry: return entry_key(name);
-    default: return metadata_key(name);
+    case Inside::kTop:
+      return top_key(name);
+    case Inside::kEntry:
+      return entry_key(name);
+    default:
+      return metadata_key(name);
   }
 }
 
@@ -213,8 +233,7 @@ bool HeaderSax::entry_key(const std::string& name) {
 }
 
 bool HeaderSax::metadata_key(std::string& name) {
-  if (header_.metadata.contains(name))
-    return reject(fmt::format("__metadata__: {} occurs twice", quoted_name(name)));
+  if (header_.metadata.contains(name)) return reject(fmt::format("__metadata__: {} occurs twice", quoted_name(name)));
   metadata_name_ = std::move(name);
   expect_ = Expect::kMetadataValue;
   return true;
@@ -222,12 +241,11 @@ bool HeaderSax::metadata_key(std::string& name) {
 
 bool HeaderSax::finish_entry() {
   const TensorInfo& tensor = header_.tensors.back();
-  for (const auto& [present, field] : {std::pair{has_dtype_, "dtype"}, std::pair{has_shape_, "shape"},
-                                       std::pair{has_offsets_, "data_offsets"}})
+  for (const auto& [present, field] :
+       {std::pair{has_dtype_, "dtype"}, std::pair{has_shape_, "shape"}, std::pair{has_offsets_, "data_offsets"}})
     if (!present) return reject(fmt::format("{}: {} is missing", current_tensor(), field));
   if (tensor.begin > tensor.end)
-    return reject(
-        fmt::format("{}: data_offsets [{}, {}] are reversed", current_tensor(), tensor.begin, tensor.end));
+    return reject(fmt::format("{}: data_offsets [{}, {}] are reversed", current_tensor(), tensor.begin, tensor.end));
   if (!extent_too_large_) return true;
   if (!zero_extent_) return reject(fmt::format("{}: the size of its shape overflows", current_tensor()));
   if (header_.notes.size() < kMaxNotes)

@@ -36,8 +36,7 @@ TEST_P(AcceptsHeader, AsTheReferenceLibraryDoes) {
 INSTANTIATE_TEST_SUITE_P(
     Container, AcceptsHeader,
     testing::Values(
-        Accepted{"no_tensor", "{}", 0},
-        Accepted{"one", entry(R"("shape":[2],"data_offsets":[0,8])"), 8},
+        Accepted{"no_tensor", "{}", 0}, Accepted{"one", entry(R"("shape":[2],"data_offsets":[0,8])"), 8},
         Accepted{"fields_in_any_order", R"({"a":{"data_offsets":[0,8],"shape":[2],"dtype":"F32"}})", 8},
         Accepted{"spaces_before_and_after", " \n\t" + entry(R"("shape":[2],"data_offsets":[0,8])") + "   \r\n", 8},
         Accepted{"metadata_empty", R"({"__metadata__":{}})", 0},
@@ -50,17 +49,21 @@ INSTANTIATE_TEST_SUITE_P(
                  entry(R"("shape":[0,18446744073709551615,18446744073709551615],"data_offsets":[0,0])"), 0},
         Accepted{"zero_size_between_others",
                  R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"z":{"dtype":"U8","shape":[0],)"
-                 R"("data_offsets":[1,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})", 2},
+                 R"("data_offsets":[1,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}})",
+                 2},
         Accepted{"entries_out_of_order",
                  R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[1,5]},"b":{"dtype":"U8","shape":[1],)"
-                 R"("data_offsets":[0,1]}})", 5},
+                 R"("data_offsets":[0,1]}})",
+                 5},
         Accepted{"empty_name", entry(R"("shape":[1],"data_offsets":[0,4])", ""), 4},
         Accepted{"name_with_nul", entry(R"("shape":[1],"data_offsets":[0,4])", "a\\u0000b"), 4},
         Accepted{"name_like_a_path", entry(R"("shape":[1],"data_offsets":[0,4])", "../../etc/x"), 4},
         Accepted{"name_with_slashes", entry(R"("shape":[1],"data_offsets":[0,4])", "a/b/c/0"), 4},
         Accepted{"name_of_a_megabyte", entry(R"("shape":[1],"data_offsets":[0,4])", std::string(1 << 20, 'n')), 4},
-        Accepted{"highest_rank", entry(R"("shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],)"
-                                       R"("data_offsets":[0,4])"), 4},
+        Accepted{"highest_rank",
+                 entry(R"("shape":[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1],)"
+                       R"("data_offsets":[0,4])"),
+                 4},
         Accepted{"half_bytes_that_fill", entry(R"("shape":[3,2],"data_offsets":[0,3])", "a", "F4"), 3},
         Accepted{"six_bits_that_fill", entry(R"("shape":[4],"data_offsets":[0,3])", "a", "F6_E2M3"), 3}),
     label_of);
@@ -85,23 +88,24 @@ TEST_P(RefusesHeader, AndSaysWhatWasFound) {
 
 INSTANTIATE_TEST_SUITE_P(
     Text, RefusesHeader,
-    testing::Values(
-        Refused{"not_utf8", "{\"\xff\":1}", 0, "not valid UTF-8"},
-        Refused{"byte_order_mark", "\xef\xbb\xbf{}", 0, "byte order mark"},
-        Refused{"array", "[]", 0, "header is an array, expected an object"},
-        Refused{"number", "5", 0, "header is the number 5"}, Refused{"null", "null", 0, "header is null"},
-        Refused{"only_spaces", "        ", 0, "not valid JSON"},
-        Refused{"trailing_nul", std::string("{}\0\0", 4), 0, "NUL byte at offset 10"},
-        Refused{"junk_behind", "{} x", 0, "not valid JSON at byte"},
-        Refused{"second_document", "{}{}", 0, "not valid JSON"},
-        Refused{"comment", "{/* c */}", 0, "not valid JSON"}, Refused{"single_quotes", "{'a':1}", 0, "not valid JSON"},
-        Refused{"cut_off", R"({"a":{"dtype":"F32")", 0, "not valid JSON"},
-        Refused{"not_a_number", entry(R"("shape":[NaN],"data_offsets":[0,4])"), 4, "not valid JSON"},
-        Refused{"lone_surrogate", entry(R"("shape":[1],"data_offsets":[0,4])", "\\ud800"), 4, "not valid JSON"},
-        Refused{"deep_arrays", entry("\"x\":" + std::string(100000, '['), "a"), 0, "nested deeper than 128",
-                ErrorKind::kResourceLimit},
-        Refused{"deep_shape", entry("\"shape\":" + std::string(100000, '[')), 0, "shape holds an array"},
-        Refused{"deep_top", std::string(100000, '['), 0, "header is an array"}),
+    testing::Values(Refused{"not_utf8", "{\"\xff\":1}", 0, "not valid UTF-8"},
+                    Refused{"byte_order_mark", "\xef\xbb\xbf{}", 0, "byte order mark"},
+                    Refused{"array", "[]", 0, "header is an array, expected an object"},
+                    Refused{"number", "5", 0, "header is the number 5"}, Refused{"null", "null", 0, "header is null"},
+                    Refused{"only_spaces", "        ", 0, "not valid JSON"},
+                    Refused{"trailing_nul", std::string("{}\0\0", 4), 0, "NUL byte at offset 10"},
+                    Refused{"junk_behind", "{} x", 0, "not valid JSON at byte"},
+                    Refused{"second_document", "{}{}", 0, "not valid JSON"},
+                    Refused{"comment", "{/* c */}", 0, "not valid JSON"},
+                    Refused{"single_quotes", "{'a':1}", 0, "not valid JSON"},
+                    Refused{"cut_off", R"({"a":{"dtype":"F32")", 0, "not valid JSON"},
+                    Refused{"not_a_number", entry(R"("shape":[NaN],"data_offsets":[0,4])"), 4, "not valid JSON"},
+                    Refused{"lone_surrogate", entry(R"("shape":[1],"data_offsets":[0,4])", "\\ud800"), 4,
+                            "not valid JSON"},
+                    Refused{"deep_arrays", entry("\"x\":" + std::string(100000, '['), "a"), 0, "nested deeper than 128",
+                            ErrorKind::kResourceLimit},
+                    Refused{"deep_shape", entry("\"shape\":" + std::string(100000, '[')), 0, "shape holds an array"},
+                    Refused{"deep_top", std::string(100000, '['), 0, "header is an array"}),
     label_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -109,13 +113,16 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Refused{"name_twice_equal",
                 R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"F32","shape":[1],)"
-                R"("data_offsets":[0,4]}})", 4, "tensor \"a\" is listed twice"},
+                R"("data_offsets":[0,4]}})",
+                4, "tensor \"a\" is listed twice"},
         Refused{"name_twice_different",
                 R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"dtype":"I32","shape":[1],)"
-                R"("data_offsets":[4,8]}})", 8, "tensor \"a\" is listed twice"},
+                R"("data_offsets":[4,8]}})",
+                8, "tensor \"a\" is listed twice"},
         Refused{"name_twice_by_escape",
                 R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"\u0061":{"dtype":"F32","shape":[1],)"
-                R"("data_offsets":[4,8]}})", 8, "tensor \"a\" is listed twice"},
+                R"("data_offsets":[4,8]}})",
+                8, "tensor \"a\" is listed twice"},
         Refused{"dtype_twice", entry(R"("dtype":"F32","shape":[1],"data_offsets":[0,4])"), 4, "\"dtype\" occurs twice"},
         Refused{"shape_twice", entry(R"("shape":[1],"shape":[1],"data_offsets":[0,4])"), 4, "\"shape\" occurs twice"},
         Refused{"offsets_twice", entry(R"("shape":[1],"data_offsets":[0,4],"data_offsets":[0,4])"), 4,
@@ -158,18 +165,23 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"text_extent", entry(R"("shape":["2"],"data_offsets":[0,8])"), 8, "shape holds a string"},
         Refused{"extent_beyond_64_bits", entry(R"("shape":[18446744073709551616],"data_offsets":[0,8])"), 8,
                 "shape holds the number 18446744073709551616"},
-        Refused{"negative_offset", entry(R"("shape":[1],"data_offsets":[-4,0])"), 4, "data_offsets holds the number -4"},
+        Refused{"negative_offset", entry(R"("shape":[1],"data_offsets":[-4,0])"), 4,
+                "data_offsets holds the number -4"},
         Refused{"float_offset", entry(R"("shape":[1],"data_offsets":[0.0,4])"), 4, "data_offsets holds the number 0.0"},
         Refused{"reversed_offsets", entry(R"("shape":[1],"data_offsets":[4,0])"), 4, "[4, 0] are reversed"},
         Refused{"unknown_dtype", entry(R"("shape":[1],"data_offsets":[0,4])", "a", "F33"), 4,
                 "unknown dtype \"F33\", known are BOOL"},
         Refused{"lower_case_dtype", entry(R"("shape":[1],"data_offsets":[0,4])", "a", "f32"), 4, "unknown dtype"},
         Refused{"dtype_number", R"({"a":{"dtype":32,"shape":[1],"data_offsets":[0,4]}})", 4, "dtype is the number 32"},
-        Refused{"rank_33", entry("\"shape\":[1" + [] {
-                  std::string ones;
-                  for (int i = 0; i < 32; ++i) ones += ",1";
-                  return ones;
-                }() + "],\"data_offsets\":[0,4]"), 4, "more than 32 dimensions", ErrorKind::kResourceLimit}),
+        Refused{"rank_33",
+                entry("\"shape\":[1" +
+                      [] {
+                        std::string ones;
+                        for (int i = 0; i < 32; ++i) ones += ",1";
+                        return ones;
+                      }() +
+                      "],\"data_offsets\":[0,4]"),
+                4, "more than 32 dimensions", ErrorKind::kResourceLimit}),
     label_of);
 
 INSTANTIATE_TEST_SUITE_P(
@@ -178,27 +190,30 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"end_past_file", entry(R"("shape":[2],"data_offsets":[0,8])"), 4, "file is truncated"},
         Refused{"end_at_the_last_byte_of_64_bits",
                 entry(R"("shape":[18446744073709551615],"data_offsets":[0,18446744073709551615])", "a", "U8"), 4,
-                "overflows"},
+                "the size of its shape overflows"},
         Refused{"size_that_wraps_past_the_file",
                 entry(R"("shape":[9223372036854775807,2],"data_offsets":[0,18446744073709551614])", "a", "U8"), 4,
                 "overflows"},
         Refused{"overlap",
                 R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],)"
-                R"("data_offsets":[2,6]}})", 6, "tensors \"a\" and \"b\" overlap: [0, 4] and [2, 6]"},
+                R"("data_offsets":[2,6]}})",
+                6, "tensors \"a\" and \"b\" overlap: [0, 4] and [2, 6]"},
         Refused{"same_bytes_twice",
                 R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"b":{"dtype":"U8","shape":[4],)"
-                R"("data_offsets":[0,4]}})", 4, "tensors \"a\" and \"b\" overlap"},
+                R"("data_offsets":[0,4]}})",
+                4, "tensors \"a\" and \"b\" overlap"},
         Refused{"hole_at_start", entry(R"("shape":[1],"data_offsets":[4,8])"), 8, "bytes 0 to 4 of the data before"},
         Refused{"hole_in_the_middle",
                 R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],)"
-                R"("data_offsets":[2,3]}})", 3, "bytes 1 to 2 of the data before tensor \"b\" belong to no tensor"},
+                R"("data_offsets":[2,3]}})",
+                3, "bytes 1 to 2 of the data before tensor \"b\" belong to no tensor"},
         Refused{"bytes_behind", entry(R"("shape":[1],"data_offsets":[0,4])"), 26, "22 bytes after the last tensor"},
         Refused{"bytes_without_tensors", "{}", 1, "1 bytes after the last tensor"},
         Refused{"two_bytes_short", entry(R"("shape":[2],"data_offsets":[0,8])"), 6, "(2 missing)"},
         Refused{"shape_larger_than_offsets", entry(R"("shape":[3],"data_offsets":[0,8])"), 8,
                 "data_offsets [0, 8] span 8 bytes, but shape [3] of F32 needs 12"},
-        Refused{"element_count_overflows",
-                entry(R"("shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0])"), 0, "overflows"},
+        Refused{"element_count_overflows", entry(R"("shape":[4294967296,4294967296,4294967296],"data_offsets":[0,0])"),
+                0, "overflows"},
         Refused{"byte_count_overflows", entry(R"("shape":[4611686018427387904],"data_offsets":[0,0])", "a", "F64"), 0,
                 "overflows"},
         Refused{"byte_count_wraps_to_the_offsets", entry(R"("shape":[4611686018427387905],"data_offsets":[0,4])"), 4,
@@ -207,16 +222,17 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"six_bits_over", entry(R"("shape":[5],"data_offsets":[0,4])", "a", "F6_E3M2"), 4, "not a whole number"},
         Refused{"zero_size_inside_another",
                 R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"z":{"dtype":"U8","shape":[0],)"
-                R"("data_offsets":[2,2]}})", 4, "overlap"},
+                R"("data_offsets":[2,2]}})",
+                4, "overlap"},
         Refused{"zero_size_behind_the_end",
                 R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},"z":{"dtype":"U8","shape":[0],)"
-                R"("data_offsets":[9,9]}})", 4, "belong to no tensor"}),
+                R"("data_offsets":[9,9]}})",
+                4, "belong to no tensor"}),
     label_of);
 
 TEST(ParseHeader, GivesAbsoluteRangesInFileOrderAndFindsByName) {
-  const std::string json =
-      R"({"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[1,13]},"a":{"dtype":"U8","shape":[1],)"
-      R"("data_offsets":[0,1]},"__metadata__":{"format":"pt"}})";
+  const std::string json = R"({"b":{"dtype":"BF16","shape":[2,3],"data_offsets":[1,13]},"a":{"dtype":"U8","shape":[1],)"
+                           R"("data_offsets":[0,1]},"__metadata__":{"format":"pt"}})";
   auto header = parse(json, 13);
   ASSERT_TRUE(header) << header.error().message();
   ASSERT_EQ(header->tensors.size(), 2u);
@@ -233,7 +249,8 @@ TEST(ParseHeader, GivesAbsoluteRangesInFileOrderAndFindsByName) {
 
 TEST(ParseHeader, NotesFieldsThatAreNotPartOfTheFormat) {
   auto header = parse(R"({"a":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":1},)"
-                      R"("b":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":2}})", 0);
+                      R"("b":{"dtype":"U8","shape":[0],"data_offsets":[0,0],"x":2}})",
+                      0);
   ASSERT_TRUE(header) << header.error().message();
   EXPECT_THAT(header->notes, testing::ElementsAre(HasSubstr("2 of the entries carry a field \"x\"")));
 }
@@ -246,9 +263,10 @@ TEST(ParseHeader, NotesExtentsThatItCannotShow) {
 }
 
 TEST(ParseHeader, StillListsTensorsOfAFileWithBadMetadataWhenAskedTo) {
-  for (const char* metadata : {R"({"step":0,"format":"pt"})", R"({"step":{"a":[1,{}]},"format":"pt"})", "[[1],{}]", "7"}) {
-    const std::string json = fmt::format(
-        R"({{"__metadata__":{},"a":{{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}}})", metadata);
+  for (const char* metadata :
+       {R"({"step":0,"format":"pt"})", R"({"step":{"a":[1,{}]},"format":"pt"})", "[[1],{}]", "7"}) {
+    const std::string json =
+        fmt::format(R"({{"__metadata__":{},"a":{{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}}})", metadata);
     EXPECT_FALSE(parse(json, 1));
     auto header = parse(json, 1, MetadataPolicy::kTolerate);
     ASSERT_TRUE(header) << metadata << header.error().message();
@@ -262,9 +280,11 @@ TEST(ParseHeader, NamesTheFirstTensorThatATruncatedFileCuts) {
                            R"("data_offsets":[4,8]},"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}})";
   auto header = parse(json, 7);
   ASSERT_FALSE(header);
-  EXPECT_EQ(header.error().message(),
-            fmt::format("m.safetensors: expected {} bytes, file has {} (5 missing); first tensor cut is \"b\": the file "
-                        "is truncated, download it again", json.size() + 20, json.size() + 15));
+  EXPECT_EQ(
+      header.error().message(),
+      fmt::format("m.safetensors: expected {} bytes, file has {} (5 missing); first tensor cut is \"b\": the file "
+                  "is truncated, download it again",
+                  json.size() + 20, json.size() + 15));
 }
 
 TEST(ParseHeader, StatesBothNumbersAboveTheHeaderLimit) {

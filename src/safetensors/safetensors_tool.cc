@@ -33,7 +33,8 @@ Result<> list(const File& file) {
                             {"dtype", dtype_info(tensor.dtype).safetensors},
                             {"shape", tensor.shape},
                             {"begin", tensor.begin},
-                            {"end", tensor.end}}.dump());
+                            {"end", tensor.end}}
+                           .dump());
   return {};
 }
 
@@ -52,16 +53,16 @@ Result<> copy(const File& file, const std::string& output) {
   MAXPORT_ASSIGN_OR_RETURN(Layout layout, layout_file(specs, Order::kReference, file.metadata()));
   MAXPORT_ASSIGN_OR_RETURN(auto writer, FileWriter::create(local_storage(), output, std::move(layout)));
   for (size_t i = 0; i < specs.size(); ++i)
-    MAXPORT_RETURN_IF_ERROR(for_each_piece(file, file.tensors()[i], [&](uint64_t at, ByteSpan bytes) {
-      return writer->write(i, at, bytes);
-    }));
+    MAXPORT_RETURN_IF_ERROR(for_each_piece(file, file.tensors()[i],
+                                           [&](uint64_t at, ByteSpan bytes) { return writer->write(i, at, bytes); }));
   return writer->finish();
 }
 
 Result<> run(int count, char** arguments) {
   const std::string_view command = count > 1 ? arguments[1] : "";
   const bool good = (command == "list" && count == 3) || ((command == "dump" || command == "copy") && count == 4);
-  if (!good) return fail(ErrorKind::kInvalidArgument, "usage: safetensors_tool list FILE | dump FILE NAME | copy FILE OUTPUT");
+  if (!good)
+    return fail(ErrorKind::kInvalidArgument, "usage: safetensors_tool list FILE | dump FILE NAME | copy FILE OUTPUT");
   MAXPORT_ASSIGN_OR_RETURN(const auto file, File::open(local_storage(), arguments[2]));
   if (command == "list") return list(*file);
   return command == "dump" ? dump(*file, arguments[3]) : copy(*file, arguments[3]);

@@ -13,11 +13,11 @@ namespace maxport::safetensors {
 namespace {
 
 constexpr std::array kReferenceOrder = {
-    DType::kBool,       DType::kFloat4E2m1fn,   DType::kFloat6E2m3fn,    DType::kFloat6E3m2fn, DType::kUint8,
-    DType::kInt8,       DType::kFloat8E5m2,     DType::kFloat8E4m3fn,    DType::kFloat8E8m0fnu, DType::kFloat8E4m3fnuz,
-    DType::kFloat8E5m2fnuz, DType::kInt16,      DType::kUint16,          DType::kFloat16,      DType::kBfloat16,
-    DType::kInt32,      DType::kUint32,         DType::kFloat32,         DType::kComplex64,    DType::kFloat64,
-    DType::kInt64,      DType::kUint64};
+    DType::kBool,           DType::kFloat4E2m1fn, DType::kFloat6E2m3fn, DType::kFloat6E3m2fn,  DType::kUint8,
+    DType::kInt8,           DType::kFloat8E5m2,   DType::kFloat8E4m3fn, DType::kFloat8E8m0fnu, DType::kFloat8E4m3fnuz,
+    DType::kFloat8E5m2fnuz, DType::kInt16,        DType::kUint16,       DType::kFloat16,       DType::kBfloat16,
+    DType::kInt32,          DType::kUint32,       DType::kFloat32,      DType::kComplex64,     DType::kFloat64,
+    DType::kInt64,          DType::kUint64};
 
 size_t reference_rank(DType dtype) {
   return static_cast<size_t>(std::ranges::find(kReferenceOrder, dtype) - kReferenceOrder.begin());
@@ -54,8 +54,7 @@ Result<uint64_t> place(std::span<const TensorSpec> tensors, std::span<const size
   uint64_t at = 0;
   for (size_t i : sequence) {
     auto size = tensor_byte_size(tensors[i].dtype, tensors[i].shape);
-    if (!size)
-      return with_context(std::move(size), fmt::format("tensor {}", quoted_name(tensors[i].name)));
+    if (!size) return with_context(std::move(size), fmt::format("tensor {}", quoted_name(tensors[i].name)));
     const auto end = checked_add(at, *size);
     if (!end || *end > uint64_t{1} << 62)
       return fail(ErrorKind::kInvalidArgument, "the tensors up to {} do not fit into one file",
@@ -95,8 +94,10 @@ Result<Layout> layout_file(std::span<const TensorSpec> tensors, Order order,
   json += '}';
   json.append((8 - json.size() % 8) % 8, ' ');
   if (json.size() > kMaxHeaderBytes)
-    return fail(ErrorKind::kResourceLimit, "a header for {} tensors needs more than the {} bytes that the format allows; "
-                "write them to more files", tensors.size(), kMaxHeaderBytes);
+    return fail(ErrorKind::kResourceLimit,
+                "a header for {} tensors needs more than the {} bytes that the format allows; "
+                "write them to more files",
+                tensors.size(), kMaxHeaderBytes);
   layout.header.resize(8);
   store_le<uint64_t>(json.size(), reinterpret_cast<std::byte*>(layout.header.data()));
   layout.header += json;

@@ -38,8 +38,8 @@ struct Layout {
 /// Upper bound of what one tensor adds to the JSON, in bytes.
 uint64_t header_bytes_of(const TensorSpec& tensor);
 
-/// Places tensors end to end. Fails with kInvalidArgument (a name twice, "__metadata__", a name that is not UTF-8, a size
-/// that overflows), kUnsupported (no such type in the format) or kResourceLimit (header above the format's limit).
+/// Places tensors end to end. Fails with kInvalidArgument (a name twice, "__metadata__", a name that is not UTF-8, a
+/// size that overflows), kUnsupported (no such type in the format) or kResourceLimit (header above the format's limit).
 Result<Layout> layout_file(std::span<const TensorSpec> tensors, Order order = Order::kReference,
                            const std::map<std::string, std::string>& metadata = kTorchMetadata);
 

@@ -15,8 +15,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(LayoutFile, IsWhatTheReferenceLibraryWrites) {
-  const std::vector<TensorSpec> specs = {{"u", DType::kUint8, {3}}, {"b", DType::kFloat32, {2, 1}},
-                                         {"a\"\n", DType::kBfloat16, {}}};
+  const std::vector<TensorSpec> specs = {
+      {"u", DType::kUint8, {3}}, {"b", DType::kFloat32, {2, 1}}, {"a\"\n", DType::kBfloat16, {}}};
   auto layout = layout_file(specs);
   ASSERT_TRUE(layout) << layout.error().message();
   EXPECT_EQ(layout->header.substr(8),
@@ -60,8 +60,9 @@ TEST(LayoutFile, RefusesAHeaderAboveTheLimitOfTheFormat) {
 }
 
 TEST(HeaderBytesOf, IsNeverTooLow) {
-  for (const TensorSpec& spec : {TensorSpec{"a", DType::kUint8, {}}, TensorSpec{"\x01\"x", DType::kFloat8E4m3fnuz, {}},
-                                 TensorSpec{"w", DType::kUint8, Shape(32, 1)}, TensorSpec{"w", DType::kUint8, {1 << 30}}}) {
+  for (const TensorSpec& spec :
+       {TensorSpec{"a", DType::kUint8, {}}, TensorSpec{"\x01\"x", DType::kFloat8E4m3fnuz, {}},
+        TensorSpec{"w", DType::kUint8, Shape(32, 1)}, TensorSpec{"w", DType::kUint8, {1 << 30}}}) {
     auto layout = layout_file(std::span(&spec, 1), Order::kAsGiven, {});
     ASSERT_TRUE(layout);
     EXPECT_GE(header_bytes_of(spec) + 2, layout->header.find_last_not_of(' ') + 1 - 8);
@@ -70,8 +71,8 @@ TEST(HeaderBytesOf, IsNeverTooLow) {
 
 TEST(FileWriter, TakesPiecesFromSeveralThreadsInAnyOrder) {
   MemoryStorage storage;
-  const std::vector<TensorSpec> specs = {{"x/../y", DType::kUint8, {4096}}, {"", DType::kInt16, {512, 2}},
-                                         {"z", DType::kFloat32, {0, 3}}};
+  const std::vector<TensorSpec> specs = {
+      {"x/../y", DType::kUint8, {4096}}, {"", DType::kInt16, {512, 2}}, {"z", DType::kFloat32, {0, 3}}};
   auto writer = FileWriter::create(storage, "/m.safetensors", layout_file(specs).value());
   ASSERT_TRUE(writer) << writer.error().message();
   std::vector<std::thread> threads;
@@ -135,7 +136,8 @@ TEST(FileWriter, ReportsAFullDiskWithTheTensor) {
   auto written = writer->write(0, 0, as_bytes("abcd"));
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().kind(), ErrorKind::kResourceLimit);
-  EXPECT_THAT(written.error().message(), testing::AllOf(HasSubstr("writing tensor \"a\""), HasSubstr("/m.safetensors")));
+  EXPECT_THAT(written.error().message(),
+              testing::AllOf(HasSubstr("writing tensor \"a\""), HasSubstr("/m.safetensors")));
 }
 
 }  // namespace
