@@ -79,8 +79,12 @@ Result<convert::CheckpointRequest> read_request(const ConversionArguments& argum
 }
 
 void report_end(Console& console, const convert::ToHuggingfaceReport& report, double seconds, bool json) {
-  for (const auto& [what, count] : report.inexact)
-    console.info("{}: {} tensors went through a factor or shift that may cost the last bit (docs/exactness.md)", what, count);
+  OrderedJson inexact = OrderedJson::array();
+  for (const convert::InexactStep& step : report.inexact) {
+    console.info("{}: {} tensors may differ from the original by up to {}, e.g. {} (--json names all)", step.step,
+                 step.tensors.size(), step.bound, step.tensors.front());
+    inexact.push_back({{"step", step.step}, {"bound", step.bound}, {"tensors", step.tensors}});
+  }
   if (report.segments_resumed > 0)
     console.info("{} of {} segments were there from an earlier run", report.segments_resumed, report.segments);
   for (const std::string& file : report.side_files) console.detail("copied {}", printable(file));
@@ -90,7 +94,7 @@ void report_end(Console& console, const convert::ToHuggingfaceReport& report, do
   console.info("Peak Memory: {:.2f} GB", static_cast<double>(peak_memory()) / 1e9);
   if (json)
     fmt::print("{}\n", OrderedJson{{"folder", report.folder}, {"tensors", report.tensors}, {"files", report.files},
-                                   {"bytes", report.bytes}, {"seconds", seconds}, {"peak_memory", peak_memory()}}.dump(1));
+                                   {"bytes", report.bytes}, {"inexact", inexact}, {"seconds", seconds}, {"peak_memory", peak_memory()}}.dump(1));
 }
 
 Result<int> convert_checkpoint(Console& console, const ConversionArguments& arguments, const maxtext::Settings& settings) {

@@ -177,11 +177,16 @@ Result<> ToHuggingface::copy_side_files(const std::string& folder, ToHuggingface
 }
 
 void ToHuggingface::name_inexact(ToHuggingfaceReport& report) const {
-  std::map<std::string, size_t> counts;
+  std::map<std::string, InexactStep> steps;
   const plan::Plan& plan = source_.plan();
-  for (const plan::Leaf& leaf : plan.leaves)
-    if (!is_exact(leaf.arithmetic)) counts[leaf.arithmetic.name] += leaf.link_count;
-  report.inexact.assign(counts.begin(), counts.end());
+  for (const plan::Leaf& leaf : plan.leaves) {
+    if (is_exact(leaf.arithmetic)) continue;
+    InexactStep& step = steps[leaf.arithmetic.name];
+    step.step = leaf.arithmetic.name;
+    step.bound = leaf.arithmetic.kind == models::Arithmetic::Kind::kAdd ? "2^-24" : "1 unit in the last place";
+    for (const plan::Link& link : plan.links_of(leaf)) step.tensors.push_back(output_name(plan.tensors[link.tensor].name));
+  }
+  for (auto& [name, step] : steps) report.inexact.push_back(std::move(step));
 }
 
 Result<> ToHuggingface::set_aside(std::string& old) const {

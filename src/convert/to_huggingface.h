@@ -27,6 +27,13 @@ struct ToHuggingfaceOptions {
   std::function<bool()> cancelled;
 };
 
+/// Arithmetic that may have cost bits (docs/exactness.md).
+struct InexactStep {
+  std::string step;                  ///< "query scale"
+  std::string bound;                 ///< how far a weight can be from the original
+  std::vector<std::string> tensors;  ///< that went through it
+};
+
 struct ToHuggingfaceReport {
   std::string folder;
   size_t tensors = 0;
@@ -35,8 +42,7 @@ struct ToHuggingfaceReport {
   size_t files = 0;
   uint64_t bytes = 0;
   std::vector<std::string> side_files;
-  /// Arithmetic that may have cost the last bit: what it is, and the tensors it concerned.
-  std::vector<std::pair<std::string, size_t>> inexact;
+  std::vector<InexactStep> inexact;
 };
 
 class ToHuggingface {
