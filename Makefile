@@ -15,6 +15,7 @@ ORBAX := .venv-orbax
 TRANSFORMERS := .venv-transformers
 MAXTEXT := .venv-maxtext
 WHEEL := .venv-wheel
+PACKAGE := .venv-python
 
 export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
@@ -64,9 +65,9 @@ wheel: packages $(WHEEL)/.ready ## a wheel in dist/ that carries its libraries, 
 	@python/make_wheel.sh $(WHEEL)
 
 .PHONY: test-python
-test-python: wheel $(ORBAX)/.ready ## the Python package, from its wheel
-	@$(ORBAX)/bin/python -m pip install --quiet --force-reinstall --no-deps "$$(ls -t dist/maxport-*.whl | head -n 1)"
-	@$(ORBAX)/bin/python -m pytest -q tests/python $(PYTEST)
+test-python: wheel $(PACKAGE)/.ready ## the Python package, from its wheel
+	@$(PACKAGE)/bin/python -m pip install --quiet --force-reinstall --no-deps "$$(ls -t dist/maxport-*.whl | head -n 1)"
+	@$(PACKAGE)/bin/python -m pytest -q tests/python $(PYTEST)
 
 .PHONY: test-python-maxtext
 test-python-maxtext: $(MAXTEXT)/.ready ## MaxText's own converter with maxport's Orbax handler
@@ -105,7 +106,7 @@ test-data-sums: ## write tests/data/SHA256SUMS after a change of the fixtures th
 
 .PHONY: clean
 clean: ## remove what was built and the virtual environments
-	@rm -rf build build-* .venv-orbax .venv-transformers .venv-maxtext .venv-wheel dist demo-output
+	@rm -rf build build-* .venv-orbax .venv-transformers .venv-maxtext .venv-wheel .venv-python dist demo-output
 
 # Virtual environments. .ready is made last, so an interrupted set-up starts over.
 $(ORBAX)/.ready: requirements/orbax.txt | packages
@@ -116,6 +117,9 @@ $(TRANSFORMERS)/.ready: requirements/transformers.txt requirements/orbax.txt | p
 
 $(MAXTEXT)/.ready: requirements/maxtext.txt | packages
 	@tools/make_venv.sh $(MAXTEXT) $< 3.12 3.12
+
+$(PACKAGE)/.ready: requirements/python.txt requirements/orbax.txt | packages
+	@tools/make_venv.sh $(PACKAGE) $< 3.11 3.13
 
 $(WHEEL)/.ready: requirements/wheel.txt | packages
 	@tools/make_venv.sh $(WHEEL) $< 3.11 3.13
