@@ -30,6 +30,16 @@ TEST(LayoutFile, IsWhatTheReferenceLibraryWrites) {
   EXPECT_EQ(layout->tensors[1].begin, layout->header.size());
 }
 
+TEST(LayoutFile, BeginsTheDataAtAMultipleOfEightWithAsFewSpacesAsThatTakes) {
+  for (size_t length = 1; length <= 16; ++length) {
+    const std::vector<TensorSpec> specs = {{std::string(length, 'n'), DType::kUint8, {3}}};
+    const auto layout = layout_file(specs);
+    ASSERT_TRUE(layout);
+    EXPECT_EQ(layout->header.size() % 8, 0u) << length;
+    EXPECT_GT(layout->header.find_last_not_of(' ') + 8, layout->header.size() - 1) << length;
+  }
+}
+
 TEST(LayoutFile, KeepsTheGivenOrderWhenAskedTo) {
   const std::vector<TensorSpec> specs = {{"u", DType::kUint8, {3}}, {"b", DType::kFloat32, {2}}};
   auto layout = layout_file(specs, Order::kAsGiven, {});
