@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from maxport import _core
@@ -12,7 +12,7 @@ from maxport._arrays import LazyArray
 
 
 #: What the markers of empty containers stand for; a named tuple's type is not stored.
-_EMPTY = {"Dict": dict, "List": list, "Tuple": tuple, "NamedTuple": tuple, "None": lambda: None}
+_EMPTY: dict[str, Callable[[], Any]] = {"Dict": dict, "List": list, "Tuple": tuple, "NamedTuple": tuple, "None": lambda: None}
 
 
 def nest(leaves: Mapping[tuple, Any]) -> Any:

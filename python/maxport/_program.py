@@ -45,8 +45,9 @@ def run(words: Sequence[str], progress: Progress | None = None) -> dict[str, Any
     raise
   finally:
     os.close(writing)
-  output: list[bytes] = []
-  collector = threading.Thread(target=lambda: output.append(process.stdout.read()))
+  assert process.stdout is not None
+  report, output = process.stdout, []
+  collector = threading.Thread(target=lambda: output.append(report.read()))
   collector.start()
   failure: list[str] = []
   try:
@@ -59,7 +60,7 @@ def run(words: Sequence[str], progress: Progress | None = None) -> dict[str, Any
     raise
   finally:
     collector.join()
-    process.stdout.close()
+    report.close()
     os.close(reading)
   return _result(process.returncode, output[0], failure, progress)
 

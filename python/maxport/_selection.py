@@ -28,7 +28,8 @@ Interval = tuple[int, int]
 
 def read(read_box: ReadBox, key: Any, shape: tuple[int, ...], dtype: np.dtype, granule: Sequence[int]) -> Any:
   """What `array[key]` is for an array of `shape` whose boxes `read_box` reads."""
-  positions, rest = [], []
+  positions: list[Positions] = []
+  rest: list[Any] = []
   for item in _expand(key, shape):
     if item is None or item is Ellipsis:
       rest.append(item)
@@ -50,7 +51,8 @@ def _expand(key: Any, shape: tuple[int, ...]) -> list[Any]:
     raise IndexError(f"too many indices for array: array is {len(shape)}-dimensional, "
                      f"but {len(shape) - missing} were indexed")
   at = ellipses[0] if ellipses else len(items)
-  expanded, axis = [], 0
+  expanded: list[Any] = []
+  axis = 0
   for item in [*items[:at], *[slice(None)] * missing, *items[at:]]:
     if isinstance(item, np.ndarray) and item.dtype == np.bool_:
       covered = shape[axis:axis + item.ndim]
@@ -135,7 +137,8 @@ def _gather(read_box: ReadBox, positions: list[Positions], shape: tuple[int, ...
 
 def _read_box(read_box: ReadBox, positions: list[Positions], chosen: Sequence[Interval], block: np.ndarray) -> None:
   """Reads the product of the chosen intervals and copies what is wanted of it into its place in `block`."""
-  target, source = [], []
+  target: list[Any] = []
+  source: list[Any] = []
   for wanted, (first, count) in zip(positions, chosen):
     begin, end = bisect_left(wanted, first), bisect_left(wanted, first + count)
     target.append(slice(begin, end))

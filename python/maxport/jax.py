@@ -28,7 +28,8 @@ def load_array(array: LazyArray, sharding: jax.sharding.Sharding, dtype: Any = N
   """One array with the given sharding, cast to `dtype` if that is given. Reads this process's shards only, each once."""
   shards: dict[tuple, np.ndarray] = {}
 
-  def read(index: tuple[slice, ...]) -> np.ndarray:
+  def read(index: tuple[slice, ...] | None) -> np.ndarray:
+    index = index or ()
     key = tuple((part.start, part.stop) for part in index)
     if key not in shards:
       part = np.asarray(array[(*index, ...)])

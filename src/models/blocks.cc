@@ -44,7 +44,8 @@ Result<ExpertTensors> form_in_source(const ModelContext& context, const Paramete
 Result<> add_experts(const ModelContext& context, ParameterMap& map, const LayerGroup& layers,
                      const std::string& maxtext, const std::string& huggingface, ExpertTensors published) {
   MAXPORT_ASSIGN_OR_RETURN(const ExpertTensors form, form_in_source(context, map, layers, huggingface, published));
-  const std::string one = huggingface + ".{expert}", gate_up = huggingface + ".gate_up_proj", down = huggingface + ".down_proj";
+  const std::string one = huggingface + ".{expert}", gate_up = huggingface + ".gate_up_proj",
+                    down = huggingface + ".down_proj";
   switch (form) {
     case ExpertTensors::kSingle:
       map.add(layers, maxtext + ".wi_0", one + ".gate_proj.weight", "expert_mlp emb -> expert emb expert_mlp");

@@ -1,4 +1,5 @@
-// DeepSeek V2, V3 and V3.2: multi-head latent attention, a few dense layers, then mixtures of routed and shared experts.
+// DeepSeek V2, V3 and V3.2: multi-head latent attention, a few dense layers, then mixtures of routed and shared
+// experts.
 //
 // V3 adds a router bias that training balances instead of learning, and layers that predict further tokens. V3.2 adds
 // the lightning indexer, which chooses the tokens that a query attends to.
@@ -69,8 +70,8 @@ Result<> add_prediction_layers(const ModelContext& context, ParameterMap& map, c
   MAXPORT_ASSIGN_OR_RETURN(const int64_t there, context.config.integer_or("num_nextn_predict_layers", 0));
   const int64_t wanted = context.layout.mtp_num_layers;
   if (wanted > there)
-    return fail(ErrorKind::kInvalidArgument, "mtp_num_layers is {}, but the model has {} prediction layers ({})", wanted,
-                there, context.config.source_of("num_nextn_predict_layers"));
+    return fail(ErrorKind::kInvalidArgument, "mtp_num_layers is {}, but the model has {} prediction layers ({})",
+                wanted, there, context.config.source_of("num_nextn_predict_layers"));
   for (int64_t layer = first + wanted; layer < first + there; ++layer)
     map.ignore(fmt::format("model.layers.{}.*", layer), fmt::format("prediction layer; mtp_num_layers is {}", wanted));
   if (wanted == 0) return {};
@@ -125,15 +126,19 @@ Result<> read_dimensions(const ModelContext& context, const Variant& variant, bo
 /// Layers come in two runs, "dense_layers" and "moe_layers", each counted from 0 in MaxText's names.
 LayerGroup run_of_layers(const ModelContext& context, std::string_view kind, int64_t first, int64_t count) {
   const bool scanned = context.layout.scan_layers;
-  return {fmt::format("decoder.{}{}", kind, scanned ? "" : "_{index}"), "model.layers.{layer}", first, {{count, 1}}, scanned};
+  return {fmt::format("decoder.{}{}", kind, scanned ? "" : "_{index}"),
+          "model.layers.{layer}",
+          first,
+          {{count, 1}},
+          scanned};
 }
 
 Result<ParameterMap> decoder(const ModelContext& context, const Variant& variant) {
   MAXPORT_RETURN_IF_ERROR(refuse_true(context.config, variant.title, {"attention_bias", "mlp_bias"}));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t moe_every, context.config.integer_or("moe_layer_freq", 1));
   if (moe_every != 1)
-    return fail(ErrorKind::kUnsupported, "moe_layer_freq is {}, but in MaxText every layer after the dense ones has experts",
-                moe_every);
+    return fail(ErrorKind::kUnsupported,
+                "moe_layer_freq is {}, but in MaxText every layer after the dense ones has experts", moe_every);
   MAXPORT_ASSIGN_OR_RETURN(const int64_t q_rank, context.config.integer_or("q_lora_rank", 0));
   const bool low_rank_queries = q_rank > 0;
 
@@ -143,7 +148,8 @@ Result<ParameterMap> decoder(const ModelContext& context, const Variant& variant
   MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("layers"));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t dense_count, context.config.integer("first_k_dense_replace"));
   if (dense_count > layer_count)
-    return fail(ErrorKind::kCorruptData, "first_k_dense_replace is {}, but there are {} layers", dense_count, layer_count);
+    return fail(ErrorKind::kCorruptData, "first_k_dense_replace is {}, but there are {} layers", dense_count,
+                layer_count);
 
   MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.embed_tokens.weight", "lm_head.weight"));
   map.add("decoder.decoder_norm.scale", "model.norm.weight", "emb -> emb");

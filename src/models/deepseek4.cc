@@ -1,13 +1,13 @@
-// DeepSeek V4: hyper-connections around every block, attention over compressed keys and values, experts chosen by a hash
-// of the token in the first layers and by a router in the others. Names are those of DeepSeek's own files.
+// DeepSeek V4: hyper-connections around every block, attention over compressed keys and values, experts chosen by a
+// hash of the token in the first layers and by a router in the others. Names are those of DeepSeek's own files.
 #include "models/blocks.h"
 #include "models/families.h"
 
 namespace maxport::models {
 namespace {
 
-// The two ways to compress keys and values, by the number of tokens that become one entry: lightly, with an indexer that
-// chooses entries, or heavily.
+// The two ways to compress keys and values, by the number of tokens that become one entry: lightly, with an indexer
+// that chooses entries, or heavily.
 constexpr int64_t kSparse = 4, kHeavy = 128;
 
 /// Several residual streams; each block reads a mix of them, writes to all and mixes them among one another. One tensor
@@ -16,11 +16,14 @@ void add_hyper_connection(ParameterMap& map, const LayerGroup& layers, const std
                           const std::string& huggingface) {
   map.add_constant(layers, maxtext + ".mhc_norm.scale", "streams_emb", 1.0f);
   map.add(layers, maxtext + ".pre_alpha", huggingface + "_fn", "stream@0/mixes streams_emb -> streams_emb stream");
-  map.add(layers, maxtext + ".post_alpha", huggingface + "_fn", "stream@stream/mixes streams_emb -> streams_emb stream");
-  map.add(layers, maxtext + ".res_alpha", huggingface + "_fn", "pair@two_streams/mixes streams_emb -> streams_emb pair");
+  map.add(layers, maxtext + ".post_alpha", huggingface + "_fn",
+          "stream@stream/mixes streams_emb -> streams_emb stream");
+  map.add(layers, maxtext + ".res_alpha", huggingface + "_fn",
+          "pair@two_streams/mixes streams_emb -> streams_emb pair");
   map.add(layers, maxtext + ".pre_beta", huggingface + "_base", "stream@0/mixes -> stream");
   map.add(layers, maxtext + ".post_beta", huggingface + "_base", "stream@stream/mixes -> stream");
-  map.add(layers, maxtext + ".res_beta", huggingface + "_base", "(stream other_stream)@two_streams/mixes -> stream other_stream");
+  map.add(layers, maxtext + ".res_beta", huggingface + "_base",
+          "(stream other_stream)@two_streams/mixes -> stream other_stream");
   map.add(layers, maxtext + ".pre_alpha_scale", huggingface + "_scale", "@0/3 -> 1");
   map.add(layers, maxtext + ".post_alpha_scale", huggingface + "_scale", "@1/3 -> 1");
   map.add(layers, maxtext + ".res_alpha_scale", huggingface + "_scale", "@2/3 -> 1");
@@ -34,7 +37,8 @@ void add_attention(ParameterMap& map, const LayerGroup& layers) {
   map.add(layers, "self_attention.wkv.kernel", "attn.wkv.weight", "(kv_heads dim) emb -> emb kv_heads dim");
   map.add(layers, "self_attention.kv_norm.scale", "attn.kv_norm.weight", "dim -> dim");
   map.add(layers, "self_attention.sinks", "attn.attn_sink", "heads -> heads");
-  map.add(layers, "self_attention.o_a_proj.kernel", "attn.wo_a.weight", "(group o_rank) group_in -> group group_in o_rank");
+  map.add(layers, "self_attention.o_a_proj.kernel", "attn.wo_a.weight",
+          "(group o_rank) group_in -> group group_in o_rank");
   map.add(layers, "self_attention.o_b_proj.kernel", "attn.wo_b.weight", "emb (group o_rank) -> (group o_rank) emb");
 }
 
@@ -53,7 +57,8 @@ void add_compressor(ParameterMap& map, const LayerGroup& layers, const std::stri
 
 Result<> add_compression(ParameterMap& map, const LayerGroup& layers, int64_t ratio) {
   switch (ratio) {
-    case 0: return {};
+    case 0:
+      return {};
     case kHeavy:
       add_compressor(map, layers, "self_attention.hca_compressor", "attn.compressor", "heavy_window", "dim", "dim");
       return {};
@@ -112,16 +117,16 @@ Result<> add_decoder(const ModelContext& context, ParameterMap& map, int64_t lay
                 ratios.size(), hash_layers);
   const int64_t unrolled = context.layout.scan_layers ? hash_layers : layer_count;
   for (int64_t layer = 0; layer < unrolled; ++layer)
-    MAXPORT_RETURN_IF_ERROR(
-        add_layers(map, one_layer(layer), ratios[static_cast<size_t>(layer)], layer < hash_layers));
+    MAXPORT_RETURN_IF_ERROR(add_layers(map, one_layer(layer), ratios[static_cast<size_t>(layer)], layer < hash_layers));
   if (unrolled == layer_count) return {};
 
   for (int64_t layer = unrolled; layer < layer_count; ++layer) {
     const int64_t wanted = (layer - unrolled) % 2 == 0 ? kHeavy : kSparse;
     if (ratios[static_cast<size_t>(layer)] != wanted || (layer_count - unrolled) % 2 != 0)
-      return fail(ErrorKind::kUnsupported, "scanned, MaxText stacks pairs of layers with compress_ratios {} and {} after "
-                  "{} hash layers, but layer {} has {}; convert with scan_layers=false", kHeavy, kSparse, unrolled, layer,
-                  ratios[static_cast<size_t>(layer)]);
+      return fail(ErrorKind::kUnsupported,
+                  "scanned, MaxText stacks pairs of layers with compress_ratios {} and {} after "
+                  "{} hash layers, but layer {} has {}; convert with scan_layers=false",
+                  kHeavy, kSparse, unrolled, layer, ratios[static_cast<size_t>(layer)]);
   }
   const LayerGroup::Loop pairs{(layer_count - unrolled) / 2, 2};
   const LayerGroup heavy{"decoder.scanned_blocks.layers_0", "layers.{layer}", unrolled, {pairs}, true};

@@ -75,7 +75,8 @@ Result<const Family*> family_of(const huggingface::ConfigRoles& config) {
       if (std::ranges::find(family.model_types, type) != family.model_types.end() &&
           (family.fits == nullptr || family.fits(config)))
         return &family;
-  return fail(ErrorKind::kUnsupported, "model_type \"{}\" is of no family that can be converted", printable(config.model_type()));
+  return fail(ErrorKind::kUnsupported, "model_type \"{}\" is of no family that can be converted",
+              printable(config.model_type()));
 }
 
 Result<ParameterMap> parameter_map(const Family& family, const ModelContext& context) {
@@ -83,8 +84,10 @@ Result<ParameterMap> parameter_map(const Family& family, const ModelContext& con
     return fail(ErrorKind::kUnsupported, "{} with scan_layers=true: {}; convert with scan_layers=false", family.title,
                 family.why_not_scanned);
   if (context.layout.mtp_num_layers > 0 && !family.predicts_tokens_ahead)
-    return fail(ErrorKind::kUnsupported, "{} with mtp_num_layers={}: where its prediction layers go is not known; "
-                "convert with mtp_num_layers=0", family.title, context.layout.mtp_num_layers);
+    return fail(ErrorKind::kUnsupported,
+                "{} with mtp_num_layers={}: where its prediction layers go is not known; "
+                "convert with mtp_num_layers=0",
+                family.title, context.layout.mtp_num_layers);
   if (context.source == nullptr) return family.parameter_map(context);
   MAXPORT_ASSIGN_OR_RETURN(const Spelling spelling, find_spelling(family, context));
   const RespeltNames names(*context.source, spelling);

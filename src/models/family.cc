@@ -9,6 +9,11 @@ Result<> read_sizes(const huggingface::ConfigRoles& config, std::initializer_lis
     MAXPORT_ASSIGN_OR_RETURN(const int64_t value, config.integer(size.role));
     if (value < 1)
       return fail(ErrorKind::kCorruptData, "{} is {}, expected at least 1", config.source_of(size.role), value);
+    // Keeps products of two sizes, which families form, far inside 64 bits; patterns check larger ones.
+    constexpr int64_t kMost = int64_t{1} << 31;
+    if (value > kMost)
+      return fail(ErrorKind::kResourceLimit, "{} is {}, more than the limit of {}", config.source_of(size.role), value,
+                  kMost);
     dimensions.set(std::string(size.index), value, size.role);
   }
   return {};
@@ -52,11 +57,13 @@ PeriodicLayers periodic_layers(const ModelContext& context, int64_t count, int64
   PeriodicLayers layers;
   if (whole > 0) {
     if (period > 1)
-      layers.local.push_back({name(blocks + ".local_layers"), huggingface, 0, {{whole, period}, {period - 1, 1}}, scanned});
+      layers.local.push_back(
+          {name(blocks + ".local_layers"), huggingface, 0, {{whole, period}, {period - 1, 1}}, scanned});
     layers.global.push_back({name(blocks + ".global_layer"), huggingface, period - 1, {{whole, period}}, scanned});
   }
   if (rest > 0)
-    layers.local.push_back({name("decoder.layers_remainder.local_layers"), huggingface, whole * period, {{rest, 1}}, scanned});
+    layers.local.push_back(
+        {name("decoder.layers_remainder.local_layers"), huggingface, whole * period, {{rest, 1}}, scanned});
   return layers;
 }
 
@@ -66,8 +73,10 @@ Result<> check_layer_types(const huggingface::ConfigRoles& config, int64_t perio
   for (size_t layer = 0; layer < types.size(); ++layer) {
     const bool last = static_cast<int64_t>(layer + 1) % period == 0;
     if (types[layer] != (last ? global : local))
-      return fail(ErrorKind::kUnsupported, "{}[{}] is \"{}\", but in MaxText's model every {}th layer is {} and the others "
-                  "are {}", config.source_of("layer_types"), layer, printable(types[layer]), period, global, local);
+      return fail(ErrorKind::kUnsupported,
+                  "{}[{}] is \"{}\", but in MaxText's model every {}th layer is {} and the others "
+                  "are {}",
+                  config.source_of("layer_types"), layer, printable(types[layer]), period, global, local);
   }
   return {};
 }
@@ -79,13 +88,14 @@ void add_equal(const ModelContext& context, ParameterMap& map, std::string kept,
   map.equal.push_back({std::move(kept), std::move(dropped), std::move(reason)});
 }
 
-Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding,
-                                std::string head, Arithmetic embedding_arithmetic, std::string truncates) {
+Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, std::string embedding, std::string head,
+                                Arithmetic embedding_arithmetic, std::string truncates) {
   MAXPORT_ASSIGN_OR_RETURN(const int64_t vocab, map.dimensions.get("vocab"));
   const int64_t rows = context.layout.vocab_size.value_or(vocab);
   if (rows < vocab && truncates.empty())
     return fail(ErrorKind::kInvalidArgument,
-                "MaxText's vocab_size is {}, but the model has {} tokens; pass vocab_size={} or more", rows, vocab, vocab);
+                "MaxText's vocab_size is {}, but the model has {} tokens; pass vocab_size={} or more", rows, vocab,
+                vocab);
   map.dimensions.set("table_rows", rows, "MaxText's vocab_size");
   const std::string tokens = rows < vocab ? "table_rows@0/vocab" : "vocab";
   const std::string table_rows = rows > vocab ? "vocab@0/table_rows" : rows < vocab ? "table_rows" : "vocab";
@@ -97,9 +107,9 @@ Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, 
                    std::move(embedding_arithmetic)));
 
   const bool head_in_source = context.source_has(head);
-  MAXPORT_ASSIGN_OR_RETURN(huggingface::TiedHead tied, context.config.tied_head(context.source ? head_in_source : true));
-  if (context.layout.head != HeadPolicy::kAuto)
-    tied = {context.layout.head == HeadPolicy::kTie, "the --head option"};
+  MAXPORT_ASSIGN_OR_RETURN(huggingface::TiedHead tied,
+                           context.config.tied_head(context.source ? head_in_source : true));
+  if (context.layout.head != HeadPolicy::kAuto) tied = {context.layout.head == HeadPolicy::kTie, "the --head option"};
   map.notes.push_back(fmt::format("tie_word_embeddings: the output head is {} ({})",
                                   tied.tied ? "tied to the embedding" : "a weight of its own", tied.source));
   if (!tied.tied) {

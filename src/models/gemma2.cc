@@ -16,7 +16,8 @@ void add_layers(ParameterMap& map, const LayerGroup& layers, const std::string& 
   };
   const auto kernel = [&](const std::string& part, const std::string& name, const std::string& huggingface,
                           const std::string& pattern, Arithmetic arithmetic = {}) {
-    map.add(layers, fmt::format("{}_{}.{}.kernel", part, kind, name), huggingface + ".weight", pattern, std::move(arithmetic));
+    map.add(layers, fmt::format("{}_{}.{}.kernel", part, kind, name), huggingface + ".weight", pattern,
+            std::move(arithmetic));
   };
   norm("pre_self_attention_norm", "input_layernorm");
   kernel("mlp", "wi_0", "mlp.gate_proj", "mlp emb -> emb mlp");
@@ -49,8 +50,12 @@ Result<ParameterMap> gemma2(const ModelContext& context) {
   map.ignore("*rotary_emb.inv_freq", "rotary tables are computed, not stored");
   const bool scanned = context.layout.scan_layers;
   for (int64_t position = 0; position < kPair; ++position)
-    add_layers(map, {scanned ? "decoder.layers" : "decoder.layers_{index}", "model.layers.{layer}", position,
-                     {{layer_count / kPair, kPair}}, scanned},
+    add_layers(map,
+               {scanned ? "decoder.layers" : "decoder.layers_{index}",
+                "model.layers.{layer}",
+                position,
+                {{layer_count / kPair, kPair}},
+                scanned},
                position == 0 ? "local" : "global", dim);
   return map;
 }

@@ -1,5 +1,5 @@
-// Gemma 3: five sliding-window layers before each global one, norms around each part and on queries and keys; the larger
-// ones see pictures through a SigLIP tower. MaxText stores norm weights as 1 + w and scales the embedding.
+// Gemma 3: five sliding-window layers before each global one, norms around each part and on queries and keys; the
+// larger ones see pictures through a SigLIP tower. MaxText stores norm weights as 1 + w and scales the embedding.
 #include <cmath>
 
 #include "models/blocks.h"
@@ -47,7 +47,9 @@ void add_all_layers(const ModelContext& context, ParameterMap& map, int64_t coun
   for (int64_t position = 0; position < kPeriod && blocks > 0; ++position)
     add_layers(map, {fmt::format("decoder.layers.layers_{}", position), names, position, {{blocks, kPeriod}}, true});
   for (int64_t rest = 0; rest < count % kPeriod; ++rest)
-    add_layers(map, {fmt::format("decoder.layers_remainder.layers_{}", rest), names, blocks * kPeriod + rest, {{1, 1}}, false});
+    add_layers(
+        map,
+        {fmt::format("decoder.layers_remainder.layers_{}", rest), names, blocks * kPeriod + rest, {{1, 1}}, false});
 }
 
 void add_vision_layers(ParameterMap& map, const LayerGroup& layers) {
@@ -97,13 +99,14 @@ Result<> add_vision(const ModelContext& context, ParameterMap& map) {
           "positions vision_emb -> 1 positions vision_emb");
   map.add(encoder + "Transformer.encoder_norm.scale", tower + "post_layernorm.weight", "vision_emb -> vision_emb");
   map.add(encoder + "Transformer.encoder_norm.bias", tower + "post_layernorm.bias", "vision_emb -> vision_emb");
-  map.add("vision_encoder.VisionEmbedder_0.mm_input_projection.w", "model.multi_modal_projector.mm_input_projection_weight",
-          "vision_emb emb -> vision_emb emb");
-  map.add("vision_encoder.VisionEmbedder_0.mm_soft_embedding_norm.scale", "model.multi_modal_projector.mm_soft_emb_norm.weight",
-          "vision_emb -> vision_emb", shift_norm());
+  map.add("vision_encoder.VisionEmbedder_0.mm_input_projection.w",
+          "model.multi_modal_projector.mm_input_projection_weight", "vision_emb emb -> vision_emb emb");
+  map.add("vision_encoder.VisionEmbedder_0.mm_soft_embedding_norm.scale",
+          "model.multi_modal_projector.mm_soft_emb_norm.weight", "vision_emb -> vision_emb", shift_norm());
   MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, map.dimensions.get("vision_layers"));
-  add_vision_layers(map, {encoder + "Transformer.encoderblock_{layer}", tower + "encoder.layers.{layer}", 0,
-                          {{layer_count, 1}}, false});
+  add_vision_layers(
+      map,
+      {encoder + "Transformer.encoderblock_{layer}", tower + "encoder.layers.{layer}", 0, {{layer_count, 1}}, false});
   return {};
 }
 
@@ -116,8 +119,8 @@ Result<ParameterMap> gemma3(const ModelContext& context) {
   MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t emb, map.dimensions.get("emb"));
   const float factor = embedding_factor(emb);
-  MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.language_model.embed_tokens.weight", "lm_head.weight",
-                                                 multiply("embedding scale", factor, 1.0f / factor),
+  MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.language_model.embed_tokens.weight",
+                                                 "lm_head.weight", multiply("embedding scale", factor, 1.0f / factor),
                                                  "rows beyond MaxText's vocabulary are no tokens"));
   map.add("decoder.decoder_norm.scale", "model.language_model.norm.weight", "emb -> emb", shift_norm());
   add_all_layers(context, map, layer_count);

@@ -132,8 +132,10 @@ Result<int64_t> gemma4_global_size(const huggingface::ConfigRoles& config, std::
       const auto change = changes.is_object() ? changes.find(role) : changes.end();
       if (!changes.is_object() || change == changes.end()) continue;
       if (!change->is_number_integer() || (size && *size != change->get<int64_t>()))
-        return fail(ErrorKind::kUnsupported, "per_layer_config says {} is {} in layer {}, but in MaxText's model all global "
-                    "layers have the same size", role, printable(change->dump()), printable(layer));
+        return fail(ErrorKind::kUnsupported,
+                    "per_layer_config says {} is {} in layer {}, but in MaxText's model all global "
+                    "layers have the same size",
+                    role, printable(change->dump()), printable(layer));
       size = change->get<int64_t>();
     }
   }
@@ -163,8 +165,8 @@ Result<ParameterMap> gemma4(const ModelContext& context) {
   MAXPORT_ASSIGN_OR_RETURN(const int64_t emb, map.dimensions.get("emb"));
 
   const std::string text = "model.language_model";
-  MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, text + ".embed_tokens.weight", "lm_head.weight",
-                                                 scale_embedding(emb)));
+  MAXPORT_RETURN_IF_ERROR(
+      add_embedding_and_head(context, map, text + ".embed_tokens.weight", "lm_head.weight", scale_embedding(emb)));
   map.add("decoder.decoder_norm.scale", text + ".norm.weight", "emb -> emb");
   const auto add_layers = [&](const LayerGroup& layers, const std::string& kind, bool with_values) -> Result<> {
     add_norms_and_scalar(map, layers);
@@ -173,7 +175,8 @@ Result<ParameterMap> gemma4(const ModelContext& context) {
     add_gated_mlp(map, layers, "mlp", "mlp", "mlp");
     return {};
   };
-  const auto layers = periodic_layers(context, layer_count, kPeriod, "decoder.scanned_blocks", text + ".layers.{layer}");
+  const auto layers =
+      periodic_layers(context, layer_count, kPeriod, "decoder.scanned_blocks", text + ".layers.{layer}");
   for (const LayerGroup& local : layers.local) MAXPORT_RETURN_IF_ERROR(add_layers(local, "local", true));
   for (const LayerGroup& global : layers.global)
     MAXPORT_RETURN_IF_ERROR(add_layers(global, "global", !keys_are_values));

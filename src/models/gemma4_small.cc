@@ -9,9 +9,9 @@ namespace {
 
 /// What one layer is, by its place in the stack.
 struct LayerKind {
-  bool global;            ///< attends to everything, with sizes of its own
+  bool global;                     ///< attends to everything, with sizes of its own
   std::optional<int64_t> keys_of;  ///< uses the keys and values of this layer
-  bool double_wide;       ///< MLP of twice the width
+  bool double_wide;                ///< MLP of twice the width
 };
 
 void add_attention(ParameterMap& map, const LayerGroup& layer, const LayerKind& kind) {
@@ -29,8 +29,9 @@ void add_attention(ParameterMap& map, const LayerGroup& layer, const LayerKind& 
     return;
   }
   for (const char* unused : {"k_proj", "v_proj", "k_norm"})
-    map.surplus.push_back({layer.huggingface_name(fmt::format("self_attn.{}.*", unused)),
-                           fmt::format("layer {} shares keys and values with layer {}", layer.first_layer, *kind.keys_of)});
+    map.surplus.push_back(
+        {layer.huggingface_name(fmt::format("self_attn.{}.*", unused)),
+         fmt::format("layer {} shares keys and values with layer {}", layer.first_layer, *kind.keys_of)});
 }
 
 void add_layer(ParameterMap& map, const LayerGroup& layer, const LayerKind& kind) {
@@ -76,7 +77,8 @@ Result<> read_dimensions(const huggingface::ConfigRoles& config, Dimensions& dim
   return {};
 }
 
-/// Every kind of layer in order. A layer without keys of its own uses those of the last layer of its kind that has some.
+/// Every kind of layer in order. A layer without keys of its own uses those of the last layer of its kind that has
+/// some.
 Result<std::vector<LayerKind>> layer_kinds(const huggingface::ConfigRoles& config) {
   MAXPORT_ASSIGN_OR_RETURN(const auto types, config.layer_types());
   if (types.empty()) return fail(ErrorKind::kNotFound, "layer_types is missing, which says what layers attend to");
@@ -90,8 +92,10 @@ Result<std::vector<LayerKind>> layer_kinds(const huggingface::ConfigRoles& confi
     auto& last = global ? last_global : last_local;
     const bool shares = layer >= own;
     if (shares && !last)
-      return fail(ErrorKind::kCorruptData, "num_kv_shared_layers is {}, but no layer before layer {} has keys that it "
-                  "could use", shared, layer);
+      return fail(ErrorKind::kCorruptData,
+                  "num_kv_shared_layers is {}, but no layer before layer {} has keys that it "
+                  "could use",
+                  shared, layer);
     if (!shares) last = layer;
     kinds.push_back({global, shares ? last : std::nullopt, shares && double_wide});
   }
@@ -108,7 +112,8 @@ bool gemma4_is_large(const huggingface::ConfigRoles& config) { return !gemma4_is
 
 Result<ParameterMap> gemma4_small(const ModelContext& context) {
   if (context.layout.use_multimodal)
-    return fail(ErrorKind::kUnsupported, "use_multimodal is true, but MaxText's small Gemma 4 models take text only; "
+    return fail(ErrorKind::kUnsupported,
+                "use_multimodal is true, but MaxText's small Gemma 4 models take text only; "
                 "convert with use_multimodal=false");
   MAXPORT_RETURN_IF_ERROR(
       refuse_true(context.config, "small Gemma 4", {"attention_bias", "enable_moe_block", "attention_k_eq_v"}));
@@ -117,8 +122,8 @@ Result<ParameterMap> gemma4_small(const ModelContext& context) {
   MAXPORT_ASSIGN_OR_RETURN(const int64_t emb, map.dimensions.get("emb"));
 
   const std::string text = "model.language_model";
-  MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, text + ".embed_tokens.weight", "lm_head.weight",
-                                                 scale_embedding(emb)));
+  MAXPORT_RETURN_IF_ERROR(
+      add_embedding_and_head(context, map, text + ".embed_tokens.weight", "lm_head.weight", scale_embedding(emb)));
   map.add("decoder.decoder_norm.scale", text + ".norm.weight", "emb -> emb");
   add_per_layer_embedder(map, text);
   MAXPORT_ASSIGN_OR_RETURN(const auto kinds, layer_kinds(context.config));

@@ -34,7 +34,8 @@ void add_layers(ParameterMap& map, const LayerGroup& layers) {
 
 Result<ParameterMap> gpt_oss(const ModelContext& context) {
   if (context.source_has("model.layers.0.mlp.experts.gate_up_proj_blocks"))
-    return fail(ErrorKind::kUnsupported, "the experts are quantized (MXFP4: gate_up_proj_blocks and _scales), as in the published "
+    return fail(ErrorKind::kUnsupported,
+                "the experts are quantized (MXFP4: gate_up_proj_blocks and _scales), as in the published "
                 "files; dequantize the model to bfloat16 first, e.g. by saving it with transformers");
   ParameterMap map;
   MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
@@ -46,10 +47,14 @@ Result<ParameterMap> gpt_oss(const ModelContext& context) {
     return map;
   }
   if (layer_count % kPeriod != 0)
-    return fail(ErrorKind::kUnsupported, "{} layers cannot be scanned in pairs; convert with scan_layers=false", layer_count);
+    return fail(ErrorKind::kUnsupported, "{} layers cannot be scanned in pairs; convert with scan_layers=false",
+                layer_count);
   for (int64_t position = 0; position < kPeriod; ++position)
-    add_layers(map, {fmt::format("decoder.layers.layers_{}", position), "model.layers.{layer}", position,
-                     {{layer_count / kPeriod, kPeriod}}, true});
+    add_layers(map, {fmt::format("decoder.layers.layers_{}", position),
+                     "model.layers.{layer}",
+                     position,
+                     {{layer_count / kPeriod, kPeriod}},
+                     true});
   return map;
 }
 

@@ -7,7 +7,8 @@ Result<ParameterMap> llama(const ModelContext& context) {
   for (std::string_view role : {"attention_bias", "mlp_bias"}) {
     MAXPORT_ASSIGN_OR_RETURN(const bool biased, context.config.boolean_or(role, false));
     if (biased)
-      return fail(ErrorKind::kUnsupported, "{} is true, but MaxText's Llama layers have no biases", context.config.source_of(role));
+      return fail(ErrorKind::kUnsupported, "{} is true, but MaxText's Llama layers have no biases",
+                  context.config.source_of(role));
   }
   ParameterMap map;
   MAXPORT_ASSIGN_OR_RETURN(const int64_t layer_count, start_decoder(context, map));
@@ -20,8 +21,8 @@ Result<ParameterMap> llama(const ModelContext& context) {
 
   const LayerGroup layers = decoder_layers(context, layer_count);
   map.add(layers, "pre_self_attention_layer_norm.scale", "input_layernorm.weight", "emb -> emb");
-  map.add(layers, "self_attention.query.kernel", "self_attn.q_proj.weight",
-          "(heads 2 half) emb -> emb heads (half 2)", scale_query(dim));
+  map.add(layers, "self_attention.query.kernel", "self_attn.q_proj.weight", "(heads 2 half) emb -> emb heads (half 2)",
+          scale_query(dim));
   map.add(layers, "self_attention.key.kernel", "self_attn.k_proj.weight",
           "(kv_heads 2 half) emb -> emb kv_heads (half 2)");
   map.add(layers, "self_attention.value.kernel", "self_attn.v_proj.weight", "(kv_heads dim) emb -> emb kv_heads dim");

@@ -12,7 +12,8 @@ Result<LayerGroup> add_decoder(const ModelContext& context, ParameterMap& map) {
   MAXPORT_RETURN_IF_ERROR(add_embedding_and_head(context, map, "model.embed_tokens.weight", "lm_head.weight"));
   map.add("decoder.decoder_norm.scale", "model.norm.weight", "emb -> emb");
   const LayerGroup layers = decoder_layers(context, layer_count);
-  map.add(layers, "self_attention.query.kernel", "self_attn.q_proj.weight", "(heads dim) emb -> emb heads dim", scale_query(dim));
+  map.add(layers, "self_attention.query.kernel", "self_attn.q_proj.weight", "(heads dim) emb -> emb heads dim",
+          scale_query(dim));
   map.add(layers, "self_attention.key.kernel", "self_attn.k_proj.weight", "(kv_heads dim) emb -> emb kv_heads dim");
   map.add(layers, "self_attention.value.kernel", "self_attn.v_proj.weight", "(kv_heads dim) emb -> emb kv_heads dim");
   map.add(layers, "self_attention.out.kernel", "self_attn.o_proj.weight", "emb (heads dim) -> heads dim emb");

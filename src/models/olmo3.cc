@@ -38,8 +38,11 @@ Result<ParameterMap> olmo3(const ModelContext& context) {
     return fail(ErrorKind::kUnsupported, "{} layers cannot be scanned in blocks of {}; convert with scan_layers=false",
                 layer_count, kPeriod);
   for (int64_t position = 0; position < kPeriod; ++position)
-    add_layers(map, {fmt::format("decoder.layers.layers_{}", position), "model.layers.{layer}", position,
-                     {{layer_count / kPeriod, kPeriod}}, true});
+    add_layers(map, {fmt::format("decoder.layers.layers_{}", position),
+                     "model.layers.{layer}",
+                     position,
+                     {{layer_count / kPeriod, kPeriod}},
+                     true});
   return map;
 }
 

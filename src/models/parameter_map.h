@@ -22,8 +22,9 @@ struct Arithmetic {
   Kind kind = Kind::kCopy;
   float to_maxtext = 0;      ///< factor or summand towards MaxText
   float to_huggingface = 0;  ///< factor or summand on the way back
-  bool keeps_float32 = false;  ///< the MaxText leaf is float32 whatever the conversion's type is (norm scales of gemma2, 3)
-  std::string name;          ///< what the step is, for reports: "query scale", "norm shift", ...
+  bool keeps_float32 =
+      false;         ///< the MaxText leaf is float32 whatever the conversion's type is (norm scales of gemma2, 3)
+  std::string name;  ///< what the step is, for reports: "query scale", "norm shift", ...
 };
 
 Arithmetic copy();

@@ -16,8 +16,10 @@ TEST(Matches, StarStandsForAnyRun) {
 }
 
 TEST(QueryScale, HasTheDocumentedBits) {
-  for (auto [dim, s, back] : {std::tuple{64, 0x3E000000u, 0x41000000u}, {80, 0x3DE4F92Eu, 0x410F1BBDu},
-                              {96, 0x3DD105ECu, 0x411CC471u}, {128, 0x3DB504F3u, 0x413504F3u},
+  for (auto [dim, s, back] : {std::tuple{64, 0x3E000000u, 0x41000000u},
+                              {80, 0x3DE4F92Eu, 0x410F1BBDu},
+                              {96, 0x3DD105ECu, 0x411CC471u},
+                              {128, 0x3DB504F3u, 0x413504F3u},
                               {256, 0x3D800000u, 0x41800000u}}) {
     EXPECT_EQ(std::bit_cast<uint32_t>(scale_query(dim).to_maxtext), s) << dim;
     EXPECT_EQ(std::bit_cast<uint32_t>(scale_query(dim).to_huggingface), back) << dim;

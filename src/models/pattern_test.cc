@@ -7,8 +7,16 @@ namespace {
 
 Dimensions sizes() {
   Dimensions d;
-  for (auto [name, size] : {std::pair{"heads", 4}, {"dim", 6}, {"half", 3}, {"emb", 5}, {"mlp", 7}, {"vocab", 10},
-                            {"padded_vocab", 16}, {"two_mlp", 14}, {"k", 3}, {"rows", 20}})
+  for (auto [name, size] : {std::pair{"heads", 4},
+                            {"dim", 6},
+                            {"half", 3},
+                            {"emb", 5},
+                            {"mlp", 7},
+                            {"vocab", 10},
+                            {"padded_vocab", 16},
+                            {"two_mlp", 14},
+                            {"k", 3},
+                            {"rows", 20}})
     d.set(name, size);
   return d;
 }

@@ -19,7 +19,8 @@ void add_input_projections(ParameterMap& map, const LayerGroup& layers) {
           {{qkv, "(key_heads key_dim)@0/channels emb -> emb (key_heads key_dim@0/head_qkvz)"},
            {qkv, "(key_heads key_dim)@keys/channels emb -> emb (key_heads key_dim@key_dim/head_qkvz)"},
            {qkv, "(key_heads head_values)@two_keys/channels emb -> emb (key_heads head_values@two_key_dim/head_qkvz)"},
-           {"linear_attn.in_proj_z.weight", "(key_heads head_values) emb -> emb (key_heads head_values@head_qkv/head_qkvz)"}});
+           {"linear_attn.in_proj_z.weight",
+            "(key_heads head_values) emb -> emb (key_heads head_values@head_qkv/head_qkvz)"}});
   map.add(layers, "attention.in_proj_ba.kernel",
           {{"linear_attn.in_proj_b.weight", "(key_heads sharing) emb -> emb (key_heads @0/2 sharing)"},
            {"linear_attn.in_proj_a.weight", "(key_heads sharing) emb -> emb (key_heads @1/2 sharing)"}});
@@ -38,13 +39,13 @@ void set_projection_sizes(Dimensions& dims) {
 
 /// The kernels that the float8 form stores as float8.
 constexpr std::array<std::string_view, 12> kFloat8Kernels{
-    "attention.query.kernel",     "attention.key.kernel",       "attention.value.kernel",    "attention.out.kernel",
-    "in_proj_qkvz.kernel",        "out_proj.kernel",            "shared_expert.wi_0.kernel", "shared_expert.wi_1.kernel",
-    "shared_expert.wo.kernel",    "routed_experts.wi_0",        "routed_experts.wi_1",       "routed_experts.wo"};
+    "attention.query.kernel",  "attention.key.kernel", "attention.value.kernel",    "attention.out.kernel",
+    "in_proj_qkvz.kernel",     "out_proj.kernel",      "shared_expert.wi_0.kernel", "shared_expert.wi_1.kernel",
+    "shared_expert.wo.kernel", "routed_experts.wi_0",  "routed_experts.wi_1",       "routed_experts.wo"};
 
 /// The indices that block scales divide by the block size. The others count heads, experts and the like.
 constexpr std::array<std::string_view, 15> kBlocked{
-    "emb",      "dim",  "query_and_gate", "attended", "values",   "key_dim",    "head_values", "channels",
+    "emb",      "dim",  "query_and_gate", "attended",    "values",    "key_dim",    "head_values", "channels",
     "head_qkv", "keys", "two_keys",       "two_key_dim", "head_qkvz", "expert_mlp", "shared_mlp"};
 
 /// The same pattern over blocks: "emb" becomes "emb_blocks".
@@ -68,20 +69,23 @@ Result<> add_block_scales(const huggingface::ConfigRoles& config, ParameterMap& 
   if (quantization && quantization->config.contains("weight_block_size")) {
     const Json& stated = quantization->config["weight_block_size"];
     const Json& edge = stated.is_array() && !stated.empty() ? stated[0] : stated;
-    if (!edge.is_number_integer() || edge.get<int64_t>() < 1 || (stated.is_array() && (stated.size() != 2 || stated[1] != edge)))
-      return fail(ErrorKind::kUnsupported, "{}.weight_block_size is {}, expected two equal numbers", quantization->source,
-                  printable(stated.dump()));
+    if (!edge.is_number_integer() || edge.get<int64_t>() < 1 ||
+        (stated.is_array() && (stated.size() != 2 || stated[1] != edge)))
+      return fail(ErrorKind::kUnsupported, "{}.weight_block_size is {}, expected two equal numbers",
+                  quantization->source, printable(stated.dump()));
     block = edge.get<int64_t>();
   }
   for (std::string_view name : kBlocked) {
     MAXPORT_ASSIGN_OR_RETURN(const int64_t size, map.dimensions.get(name));
     if (size % block != 0)
-      return fail(ErrorKind::kUnsupported, "float8 weights: blocks of {} do not divide \"{}\", which is {}", block, name, size);
+      return fail(ErrorKind::kUnsupported, "float8 weights: blocks of {} do not divide \"{}\", which is {}", block,
+                  name, size);
     map.dimensions.set(std::string(name) + "_blocks", size / block);
   }
   const std::vector<Rule> kernels = map.rules;
   for (Rule rule : kernels) {
-    if (std::ranges::none_of(kFloat8Kernels, [&](std::string_view name) { return rule.maxtext.ends_with(name); })) continue;
+    if (std::ranges::none_of(kFloat8Kernels, [&](std::string_view name) { return rule.maxtext.ends_with(name); }))
+      continue;
     rule.maxtext += "_scale";
     for (Part& part : rule.parts) part = {part.huggingface + "_scale_inv", over_blocks(part.pattern)};
     map.rules.push_back(std::move(rule));
@@ -95,11 +99,15 @@ Result<> add_decoder(const ModelContext& context, ParameterMap& map, int64_t per
   const bool scanned = context.layout.scan_layers;
   const ExpertTensors experts = context.layout.float8_weights ? ExpertTensors::kSingle : ExpertTensors::kJoined;
   if (scanned && layer_count % period != 0)
-    return fail(ErrorKind::kUnsupported, "{} layers are not a multiple of {}, so MaxText cannot scan them; convert with "
-                "scan_layers=false", layer_count, period);
+    return fail(ErrorKind::kUnsupported,
+                "{} layers are not a multiple of {}, so MaxText cannot scan them; convert with "
+                "scan_layers=false",
+                layer_count, period);
   for (int64_t layer = 0; layer < (scanned ? period : layer_count); ++layer) {
     const LayerGroup layers{scanned ? fmt::format("decoder.layers.layer_{}", layer) : "decoder.layers_{layer}",
-                            "model.language_model.layers.{layer}", layer, {{scanned ? layer_count / period : 1, period}},
+                            "model.language_model.layers.{layer}",
+                            layer,
+                            {{scanned ? layer_count / period : 1, period}},
                             scanned};
     add_hybrid_norms(map, layers);
     if ((layer + 1) % period == 0) {
@@ -132,7 +140,8 @@ Result<ParameterMap> qwen3_5(const ModelContext& context) {
                                              {.encoder = "Qwen3_5MoeVisionEncoder_0",
                                               .projector = "Qwen3_5MoeVisionProjector_0",
                                               .tower = "model.visual."}));
-  else map.ignore("model.visual.*", "vision; use_multimodal is false");
+  else
+    map.ignore("model.visual.*", "vision; use_multimodal is false");
   map.ignore("mtp.*", "prediction layers; mtp_num_layers is 0");
   return map;
 }

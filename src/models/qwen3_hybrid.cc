@@ -9,8 +9,10 @@ Result<> read_hybrid_dimensions(const huggingface::ConfigRoles& config, std::str
   MAXPORT_ASSIGN_OR_RETURN(const auto dense_layers, config.integers("mlp_only_layers"));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t sparse_step, config.integer_or("decoder_sparse_step", 1));
   if (!dense_layers.empty() || sparse_step != 1)
-    return fail(ErrorKind::kUnsupported, "mlp_only_layers or decoder_sparse_step ask for layers without experts, which "
-                "MaxText's {} does not have", model);
+    return fail(ErrorKind::kUnsupported,
+                "mlp_only_layers or decoder_sparse_step ask for layers without experts, which "
+                "MaxText's {} does not have",
+                model);
   MAXPORT_RETURN_IF_ERROR(read_sizes(config,
                                      {{"vocab", "vocab_size"},
                                       {"layers", "num_hidden_layers"},
@@ -29,7 +31,8 @@ Result<> read_hybrid_dimensions(const huggingface::ConfigRoles& config, std::str
                                      dims));
   const auto size = [&](std::string_view name) { return dims.get(name).value(); };
   if (size("value_heads") % size("key_heads") != 0)
-    return fail(ErrorKind::kCorruptData, "{} value heads cannot share {} key heads", size("value_heads"), size("key_heads"));
+    return fail(ErrorKind::kCorruptData, "{} value heads cannot share {} key heads", size("value_heads"),
+                size("key_heads"));
   dims.set("query_and_gate", 2 * size("dim"));
   dims.set("attended", size("heads") * size("dim"));
   dims.set("values", size("value_heads") * size("value_dim"));
@@ -54,8 +57,10 @@ void add_hybrid_norms(ParameterMap& map, const LayerGroup& layers) {
 void add_gated_attention(ParameterMap& map, const LayerGroup& layers) {
   map.add(layers, "attention.attention.query.kernel", "self_attn.q_proj.weight",
           "(heads query_and_gate) emb -> emb heads query_and_gate");
-  map.add(layers, "attention.attention.key.kernel", "self_attn.k_proj.weight", "(kv_heads dim) emb -> emb kv_heads dim");
-  map.add(layers, "attention.attention.value.kernel", "self_attn.v_proj.weight", "(kv_heads dim) emb -> emb kv_heads dim");
+  map.add(layers, "attention.attention.key.kernel", "self_attn.k_proj.weight",
+          "(kv_heads dim) emb -> emb kv_heads dim");
+  map.add(layers, "attention.attention.value.kernel", "self_attn.v_proj.weight",
+          "(kv_heads dim) emb -> emb kv_heads dim");
   map.add(layers, "attention.attention.out.kernel", "self_attn.o_proj.weight", "emb attended -> attended emb");
   map.add(layers, "attention.attention.query_norm.scale", "self_attn.q_norm.weight", "dim -> dim");
   map.add(layers, "attention.attention.key_norm.scale", "self_attn.k_norm.weight", "dim -> dim");

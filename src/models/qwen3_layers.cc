@@ -23,7 +23,8 @@ Result<bool> read_experts(const huggingface::ConfigRoles& config, Dimensions& di
   MAXPORT_ASSIGN_OR_RETURN(const auto dense_layers, config.integers("mlp_only_layers"));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t sparse_step, config.integer_or("decoder_sparse_step", 1));
   if (!dense_layers.empty() || sparse_step != 1)
-    return fail(ErrorKind::kUnsupported, "mlp_only_layers or decoder_sparse_step ask for some layers without experts, "
+    return fail(ErrorKind::kUnsupported,
+                "mlp_only_layers or decoder_sparse_step ask for some layers without experts, "
                 "which MaxText's Qwen3 cannot mix with others");
   MAXPORT_RETURN_IF_ERROR(
       read_sizes(config, {{"expert", "num_experts"}, {"expert_mlp", "moe_intermediate_size"}}, dims));

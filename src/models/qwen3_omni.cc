@@ -13,14 +13,16 @@ void add_convolutions(ParameterMap& map, const LayerGroup& encoder) {
   map.add(encoder, "conv2d1.kernel", "conv2d1.weight", "conv 1 rows columns -> rows columns 1 conv");
   map.add(encoder, "conv2d2.kernel", "conv2d2.weight", "conv conv_in rows columns -> rows columns conv_in conv");
   map.add(encoder, "conv2d3.kernel", "conv2d3.weight", "conv conv_in rows columns -> rows columns conv_in conv");
-  for (const char* name : {"conv2d1.bias", "conv2d2.bias", "conv2d3.bias"}) map.add(encoder, name, name, "conv -> conv");
+  for (const char* name : {"conv2d1.bias", "conv2d2.bias", "conv2d3.bias"})
+    map.add(encoder, name, name, "conv -> conv");
   map.add(encoder, "conv_out.kernel", "conv_out.weight", "audio_emb conv_out -> conv_out audio_emb");
 }
 
 void add_audio_layers(ParameterMap& map, const LayerGroup& layers) {
   add_layer_norm(map, layers, "input_layer_norm", "self_attn_layer_norm", "audio_emb");
   for (const auto& [maxtext, huggingface] : {std::pair{"query", "q_proj"}, {"key", "k_proj"}, {"value", "v_proj"}}) {
-    map.add(layers, fmt::format("self_attention_audio.{}.kernel", maxtext), fmt::format("self_attn.{}.weight", huggingface),
+    map.add(layers, fmt::format("self_attention_audio.{}.kernel", maxtext),
+            fmt::format("self_attn.{}.weight", huggingface),
             "(audio_heads audio_dim) audio_emb -> audio_emb audio_heads audio_dim");
     map.add(layers, fmt::format("self_attention_audio.{}.bias", maxtext), fmt::format("self_attn.{}.bias", huggingface),
             "(audio_heads audio_dim) -> audio_heads audio_dim");
@@ -89,9 +91,12 @@ Result<ParameterMap> qwen3_omni(const ModelContext& context) {
                                               .merger_norm = "ln_q",
                                               .merger_in = "mlp.0",
                                               .merger_out = "mlp.2"}));
-  else map.ignore("thinker.visual.*", "vision; use_multimodal is false");
-  if (context.layout.use_multimodal && context.layout.use_audio) MAXPORT_RETURN_IF_ERROR(add_audio(context, map));
-  else map.ignore("thinker.audio_tower.*", "audio; use_multimodal or use_audio is false");
+  else
+    map.ignore("thinker.visual.*", "vision; use_multimodal is false");
+  if (context.layout.use_multimodal && context.layout.use_audio)
+    MAXPORT_RETURN_IF_ERROR(add_audio(context, map));
+  else
+    map.ignore("thinker.audio_tower.*", "audio; use_multimodal or use_audio is false");
   for (const char* part : {"talker.*", "code2wav.*"}) map.ignore(part, "speech output; MaxText's model has none");
   return map;
 }

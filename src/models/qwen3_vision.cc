@@ -22,7 +22,8 @@ void add_blocks(ParameterMap& map, const LayerGroup& blocks) {
 }
 
 /// The norm of the last merger works on patches, those of the deepstack on patches already joined.
-void add_mergers(ParameterMap& map, const LayerGroup& mergers, const Qwen3VisionNames& names, const std::string& normed) {
+void add_mergers(ParameterMap& map, const LayerGroup& mergers, const Qwen3VisionNames& names,
+                 const std::string& normed) {
   add_layer_norm(map, mergers, "ln_q", names.merger_norm, normed);
   add_linear(map, mergers, "mlp_0", names.merger_in, "joined", "merged");
   add_linear(map, mergers, "mlp_2", names.merger_out, "merged", "emb");
@@ -47,6 +48,9 @@ Result<> read_dimensions(const huggingface::ConfigRoles& vision, Dimensions& dim
   if (size("vision_out") != size("emb"))
     return fail(ErrorKind::kCorruptData, "{} is {}, but the decoder's hidden_size is {}",
                 vision.source_of("out_hidden_size"), size("vision_out"), size("emb"));
+  if (size("merge") > 256)
+    return fail(ErrorKind::kResourceLimit, "{} is {}, more than the limit of 256",
+                vision.source_of("spatial_merge_size"), size("merge"));
   dims.set("joined", size("vision_emb") * size("merge") * size("merge"));
   dims.set("merged", size("joined"));
   return {};
@@ -72,8 +76,9 @@ Result<> add_qwen3_vision(const ModelContext& context, ParameterMap& map, std::s
   add_blocks(map, {encoder + ".blocks_{layer}", names.tower + "blocks.{layer}", 0, {{block_count, 1}}, false});
   if (!deepstack.empty()) {
     const auto count = static_cast<int64_t>(deepstack.size());
-    add_mergers(map, {encoder + ".merger_{layer}", names.tower + names.deepstack_mergers + ".{layer}", 0, {{count, 1}}, false},
-                names, "joined");
+    add_mergers(
+        map, {encoder + ".merger_{layer}", names.tower + names.deepstack_mergers + ".{layer}", 0, {{count, 1}}, false},
+        names, "joined");
   }
   add_mergers(map, {"vision_encoder." + names.projector + ".merger", names.tower + "merger", 0, {}, false}, names,
               "vision_emb");

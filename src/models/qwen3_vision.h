@@ -11,9 +11,9 @@ namespace maxport::models {
 
 /// How one model calls the parts.
 struct Qwen3VisionNames {
-  std::string encoder;           ///< MaxText's, below "vision_encoder", e.g. "Qwen3VLVisionEncoder_0"
-  std::string projector;         ///< likewise, e.g. "Qwen3VLVisionProjector_0"
-  std::string tower;             ///< Hugging Face prefix with its dot, e.g. "model.visual."; may be empty
+  std::string encoder;    ///< MaxText's, below "vision_encoder", e.g. "Qwen3VLVisionEncoder_0"
+  std::string projector;  ///< likewise, e.g. "Qwen3VLVisionProjector_0"
+  std::string tower;      ///< Hugging Face prefix with its dot, e.g. "model.visual."; may be empty
   std::string deepstack_mergers = "deepstack_merger_list";
   std::string merger_norm = "norm";
   std::string merger_in = "linear_fc1";

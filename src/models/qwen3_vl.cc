@@ -10,11 +10,11 @@ Result<ParameterMap> qwen3_vl(const ModelContext& context) {
   MAXPORT_RETURN_IF_ERROR(add_qwen3_decoder(context, map, "Qwen3-VL",
                                             {.text = "model.language_model.", .experts = ExpertTensors::kTransposed}));
   if (context.layout.use_multimodal)
-    MAXPORT_RETURN_IF_ERROR(add_qwen3_vision(context, map, "vision_config",
-                                             {.encoder = "Qwen3VLVisionEncoder_0",
-                                              .projector = "Qwen3VLVisionProjector_0",
-                                              .tower = "model.visual."}));
-  else map.ignore("model.visual.*", "vision; use_multimodal is false");
+    MAXPORT_RETURN_IF_ERROR(add_qwen3_vision(
+        context, map, "vision_config",
+        {.encoder = "Qwen3VLVisionEncoder_0", .projector = "Qwen3VLVisionProjector_0", .tower = "model.visual."}));
+  else
+    map.ignore("model.visual.*", "vision; use_multimodal is false");
   return map;
 }
 

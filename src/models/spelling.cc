@@ -39,8 +39,10 @@ Result<> add_decoder(const SourceNames& source, const std::string& own, Spelling
     if (source.contains(joined(prefix, kEmbedding)) || source.contains_prefix(joined(prefix, kLayers)))
       found.emplace_back(prefix);
   if (found.size() > 1)
-    return fail(ErrorKind::kInvalidArgument, "the files spell the decoder's names in two ways, under \"{}\" and under \"{}\"; "
-                "they seem to be of two models", found[0], found[1]);
+    return fail(ErrorKind::kInvalidArgument,
+                "the files spell the decoder's names in two ways, under \"{}\" and under \"{}\"; "
+                "they seem to be of two models",
+                found[0], found[1]);
   if (!found.empty() && found[0] != own) spelling.emplace_back(own, found[0]);
   return {};
 }
@@ -48,14 +50,18 @@ Result<> add_decoder(const SourceNames& source, const std::string& own, Spelling
 void add_head(const SourceNames& source, Spelling& spelling) {
   if (source.contains("lm_head.weight")) return;
   for (std::string_view parent : {"language_model.", "model."})
-    if (source.contains(joined(parent, "lm_head.weight"))) spelling.emplace_back("lm_head.", joined(parent, "lm_head."));
+    if (source.contains(joined(parent, "lm_head.weight")))
+      spelling.emplace_back("lm_head.", joined(parent, "lm_head."));
 }
 
 void add_towers(const SourceNames& source, const ParameterMap& map, Spelling& spelling) {
   const auto family_uses = [&](std::string_view prefix) {
-    return std::ranges::any_of(map.rules, [&](const Rule& rule) {
-      return !rule.parts.empty() && rule.parts[0].huggingface.starts_with(prefix);
-    }) || std::ranges::any_of(map.ignored, [&](const IgnoreRule& rule) { return rule.name_pattern.starts_with(prefix); });
+    return std::ranges::any_of(map.rules,
+                               [&](const Rule& rule) {
+                                 return !rule.parts.empty() && rule.parts[0].huggingface.starts_with(prefix);
+                               }) ||
+           std::ranges::any_of(map.ignored,
+                               [&](const IgnoreRule& rule) { return rule.name_pattern.starts_with(prefix); });
   };
   for (std::string_view tower : kTowers)
     for (std::string_view own : kTowerParents)
@@ -69,7 +75,8 @@ void add_towers(const SourceNames& source, const ParameterMap& map, Spelling& sp
 
 Result<Spelling> find_spelling(const Family& family, const ModelContext& context) {
   // The family's own spelling, from the map of the published names.
-  MAXPORT_ASSIGN_OR_RETURN(const ParameterMap published, family.parameter_map({context.config, context.layout, nullptr}));
+  MAXPORT_ASSIGN_OR_RETURN(const ParameterMap published,
+                           family.parameter_map({context.config, context.layout, nullptr}));
   Spelling spelling;
   const auto own = own_prefix(published);
   if (!own) return spelling;
@@ -95,7 +102,9 @@ void respell(const Spelling& spelling, ParameterMap& map) {
 
 bool RespeltNames::contains(std::string_view name) const { return source_.contains(respelt(spelling_, name)); }
 
-std::optional<Shape> RespeltNames::shape(std::string_view name) const { return source_.shape(respelt(spelling_, name)); }
+std::optional<Shape> RespeltNames::shape(std::string_view name) const {
+  return source_.shape(respelt(spelling_, name));
+}
 
 bool RespeltNames::contains_prefix(std::string_view prefix) const {
   return source_.contains_prefix(respelt(spelling_, prefix));

@@ -16,9 +16,9 @@ Result<ParameterMap> weaver(const ModelContext& context) {
                                              .query_norm = "norm_q",
                                              .key_norm = "norm_k"}));
   if (context.layout.use_multimodal) {
-    MAXPORT_RETURN_IF_ERROR(add_qwen3_vision(
-        context, map, "vision_config",
-        {.encoder = "Qwen3VLVisionEncoder_0", .projector = "Qwen3VLVisionProjector_0", .tower = ""}));
+    MAXPORT_RETURN_IF_ERROR(
+        add_qwen3_vision(context, map, "vision_config",
+                         {.encoder = "Qwen3VLVisionEncoder_0", .projector = "Qwen3VLVisionProjector_0", .tower = ""}));
   } else {
     for (const char* part : {"patch_embed.*", "pos_embed.*", "blocks.*", "deepstack_merger_list.*", "merger.*"})
       map.ignore(part, "vision; use_multimodal is false");

@@ -206,10 +206,9 @@ Result<> CheckpointWriter::write_step_files() {
                              fmt::format("Checkpoint commit was successful to {}", step_));
 }
 
+/// The item's and the step's own entries are durable already, since write_text makes them so.
 Result<> CheckpointWriter::sync_directories() {
   if (!options_.sync) return {};
-  MAXPORT_RETURN_IF_ERROR(storage_.sync_directory(item_directory()));
-  MAXPORT_RETURN_IF_ERROR(storage_.sync_directory(temporary_));
   for (const std::string& directory : made_directories_) MAXPORT_RETURN_IF_ERROR(storage_.sync_directory(directory));
   return {};
 }

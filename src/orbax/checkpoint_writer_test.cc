@@ -96,6 +96,14 @@ TEST(CheckpointWriter, NeverOverwritesAStep) {
   expect_small(storage, "out");
   EXPECT_THAT(names_in(storage, "out"), testing::ElementsAre("0"));
 
+  // Not even where it is to be replaced, unless the caller moved it away.
+  CheckpointWriterOptions replacing;
+  replacing.replace = true;
+  EXPECT_FALSE(write_small(storage, "out", replacing));
+  expect_small(storage, "out/0");
+  ASSERT_TRUE(storage.rename("out/0", "old"));
+  EXPECT_TRUE(write_small(storage, "out", replacing));
+
   // One that appears meanwhile stays as well.
   auto writer = *CheckpointWriter::create(storage, "out", 1, small_leaves({}), {});
   ASSERT_TRUE(put_kernel(*writer, kernel_spec({}), kernel_bytes()));

@@ -69,10 +69,10 @@ class Builder {
   struct Context {
     const Rule& rule;
     std::vector<Pattern> patterns;
-    Shape shape;                      // of the leaf, loops included
-    std::vector<int> stack_axes;      // where the loops went
+    Shape shape;                  // of the leaf, loops included
+    std::vector<int> stack_axes;  // where the loops went
     std::vector<int64_t> leaf_strides;
-    std::vector<uint32_t> walks;      // one a part
+    std::vector<uint32_t> walks;  // one a part
   };
 
   Result<> add_rule(const Rule& rule) {
@@ -130,8 +130,8 @@ class Builder {
     context.shape = slice;
     const auto& layers = context.rule.layers;
     if (layers && layers->stacked) {
-      const auto at = std::min<size_t>(
-          static_cast<size_t>(context.rule.stack_axis.value_or(map_.param_scan_axis)), slice.size());
+      const auto at =
+          std::min<size_t>(static_cast<size_t>(context.rule.stack_axis.value_or(map_.param_scan_axis)), slice.size());
       for (size_t i = 0; i < layers->loops.size(); ++i) {
         context.shape.insert(context.shape.begin() + static_cast<std::ptrdiff_t>(at + i), layers->loops[i].count);
         context.stack_axes.push_back(static_cast<int>(at + i));
@@ -157,8 +157,7 @@ class Builder {
   Result<uint32_t> add_walk(const Context& context, const Pattern& pattern) {
     const size_t count = pattern.names.size();
     const FlatForm maxtext = flatten(pattern.maxtext, slice_strides(context), count);
-    const FlatForm huggingface =
-        flatten(pattern.huggingface, row_major_strides(pattern.huggingface.shape()), count);
+    const FlatForm huggingface = flatten(pattern.huggingface, row_major_strides(pattern.huggingface.shape()), count);
     Walk walk;
     std::vector<size_t> order;
     for (size_t i = 0; i < count; ++i) {
@@ -219,8 +218,8 @@ class Builder {
         int64_t offset = base;
         for (size_t i = 0; i < outer.size(); ++i) offset += at[i] * maxtext.strides[outer[i]];
         MAXPORT_ASSIGN_OR_RETURN(uint32_t tensor, find_tensor(context, part, this_layer, outer, at));
-        plan_.links.push_back({tensor, static_cast<uint32_t>(plan_.leaves.size()), context.walks[part],
-                               huggingface.offset, offset});
+        plan_.links.push_back(
+            {tensor, static_cast<uint32_t>(plan_.leaves.size()), context.walks[part], huggingface.offset, offset});
       } while (advance_outer(pattern, outer, at));
     } while (stacked && advance(*stacked, loops));
     return {};

@@ -123,7 +123,8 @@ TEST(Check, FindsElementsFilledTwiceAndNotAtAll) {
   ParameterMap map;
   map.dimensions.set("emb", 4);
   map.dimensions.set("two_emb", 8);
-  map.add(LayerGroup{"a", "m", 0, {{1, 1}}, false}, "x", {{"p", "emb -> emb@0/two_emb"}, {"q", "emb -> emb@3/two_emb"}});
+  map.add(LayerGroup{"a", "m", 0, {{1, 1}}, false}, "x",
+          {{"p", "emb -> emb@0/two_emb"}, {"q", "emb -> emb@3/two_emb"}});
   auto faults = check_cover(*build(map));
   ASSERT_TRUE(faults);
   ASSERT_EQ(faults->size(), 1u);

@@ -34,7 +34,8 @@ Result<> check_leaf(const Plan& plan, const Leaf& leaf, std::vector<Fault>& faul
   const int64_t size = element_count(leaf.shape);
   MAXPORT_ASSIGN_OR_RETURN(const Coverage coverage, with_context(cover(size, walks), leaf.path));
   if (coverage.outside) {
-    faults.push_back({FaultKind::kOutside, leaf.path, fmt::format("{}: a source lies outside its shape {}", leaf.path, shape_text(leaf.shape))});
+    faults.push_back({FaultKind::kOutside, leaf.path,
+                      fmt::format("{}: a source lies outside its shape {}", leaf.path, shape_text(leaf.shape))});
   } else if (coverage.overlap_at >= 0) {
     const auto links = plan.links_of(leaf);
     faults.push_back({FaultKind::kFilledTwice, leaf.path,
@@ -56,7 +57,8 @@ Result<> check_tensor(const Plan& plan, const Tensor& tensor, const std::vector<
   const int64_t size = element_count(tensor.shape);
   MAXPORT_ASSIGN_OR_RETURN(const Coverage coverage, with_context(cover(size, walks), tensor.name));
   if (coverage.outside) {
-    faults.push_back({FaultKind::kOutside, tensor.name, fmt::format("{}: a walk leaves its shape {}", tensor.name, shape_text(tensor.shape))});
+    faults.push_back({FaultKind::kOutside, tensor.name,
+                      fmt::format("{}: a walk leaves its shape {}", tensor.name, shape_text(tensor.shape))});
   } else if (coverage.overlap_at >= 0) {
     faults.push_back({FaultKind::kUsedTwice, tensor.name,
                       fmt::format("{}: element {} is used twice, by {} and by {}", tensor.name,
@@ -100,7 +102,8 @@ void explain_layers(const Plan& plan, const std::vector<SourceTensor>& source, s
 }
 
 std::string unused_text(const SourceTensor& tensor, const models::ParameterMap& map) {
-  std::string text = fmt::format("{} {} in the source has no place in MaxText; --drop_unused leaves it out", tensor.name, shape_text(tensor.shape));
+  std::string text = fmt::format("{} {} in the source has no place in MaxText; --drop_unused leaves it out",
+                                 tensor.name, shape_text(tensor.shape));
   for (const models::IgnoreRule& rule : map.surplus)
     if (models::matches(rule.name_pattern, tensor.name)) return text + ": " + rule.reason;
   return text;
@@ -110,14 +113,22 @@ std::string unused_text(const SourceTensor& tensor, const models::ParameterMap& 
 
 std::string_view fault_name(FaultKind kind) {
   switch (kind) {
-    case FaultKind::kMissing: return "missing";
-    case FaultKind::kUnused: return "unused";
-    case FaultKind::kWrongShape: return "wrong shape";
-    case FaultKind::kUnfilled: return "unfilled";
-    case FaultKind::kFilledTwice: return "filled twice";
-    case FaultKind::kPartlyUsed: return "partly used";
-    case FaultKind::kUsedTwice: return "used twice";
-    case FaultKind::kOutside: return "outside";
+    case FaultKind::kMissing:
+      return "missing";
+    case FaultKind::kUnused:
+      return "unused";
+    case FaultKind::kWrongShape:
+      return "wrong shape";
+    case FaultKind::kUnfilled:
+      return "unfilled";
+    case FaultKind::kFilledTwice:
+      return "filled twice";
+    case FaultKind::kPartlyUsed:
+      return "partly used";
+    case FaultKind::kUsedTwice:
+      return "used twice";
+    case FaultKind::kOutside:
+      return "outside";
   }
   return "unknown";
 }
@@ -140,13 +151,14 @@ Result<Account> check(const Plan& plan, const models::ParameterMap& map, const s
     planned.emplace(tensor.name, true);
     auto found = held.find(tensor.name);
     if (found == held.end()) {
-      account.faults.push_back({FaultKind::kMissing, tensor.name,
-                                fmt::format("{} {} is missing from the source", tensor.name, shape_text(tensor.shape))});
+      account.faults.push_back(
+          {FaultKind::kMissing, tensor.name,
+           fmt::format("{} {} is missing from the source", tensor.name, shape_text(tensor.shape))});
     } else if (found->second->shape != tensor.shape) {
-      account.faults.push_back({FaultKind::kWrongShape, tensor.name,
-                                fmt::format("{}: the file has shape {}, the configuration means {} ({})", tensor.name,
-                                            shape_text(found->second->shape), shape_text(tensor.shape),
-                                            explain_shape(map, tensor))});
+      account.faults.push_back(
+          {FaultKind::kWrongShape, tensor.name,
+           fmt::format("{}: the file has shape {}, the configuration means {} ({})", tensor.name,
+                       shape_text(found->second->shape), shape_text(tensor.shape), explain_shape(map, tensor))});
     } else {
       ++account.tensors_used;
     }
@@ -181,8 +193,8 @@ std::vector<Fault> check_leaves(const Plan& plan, const std::vector<HeldLeaf>& h
     const std::string name = leaf.checkpoint_name();
     const auto found = unused.find(name);
     if (found == unused.end()) {
-      faults.push_back(
-          {FaultKind::kMissing, name, fmt::format("{} {} is missing from the checkpoint", name, shape_text(leaf.shape))});
+      faults.push_back({FaultKind::kMissing, name,
+                        fmt::format("{} {} is missing from the checkpoint", name, shape_text(leaf.shape))});
       continue;
     }
     if (found->second->shape != leaf.shape)
@@ -193,15 +205,16 @@ std::vector<Fault> check_leaves(const Plan& plan, const std::vector<HeldLeaf>& h
   }
   for (const HeldLeaf& leaf : held)
     if (unused.contains(leaf.name))
-      faults.push_back({FaultKind::kUnused, leaf.name,
-                        fmt::format("{} {} in the checkpoint has no place in the model", leaf.name, shape_text(leaf.shape))});
+      faults.push_back(
+          {FaultKind::kUnused, leaf.name,
+           fmt::format("{} {} in the checkpoint has no place in the model", leaf.name, shape_text(leaf.shape))});
   return faults;
 }
 
 Error to_error(const Account& account) {
   constexpr size_t kShown = 12;
-  std::string text = fmt::format("the plan does not hold, {} fault{}:", account.faults.size(),
-                                 account.faults.size() == 1 ? "" : "s");
+  std::string text =
+      fmt::format("the plan does not hold, {} fault{}:", account.faults.size(), account.faults.size() == 1 ? "" : "s");
   bool all_missing = true;
   for (size_t i = 0; i < account.faults.size(); ++i) {
     const Fault& fault = account.faults[i];
@@ -218,9 +231,9 @@ OrderedJson to_json(const Account& account) {
     faults.push_back({{"kind", fault_name(fault.kind)}, {"name", fault.name}, {"text", fault.text}});
   for (const IgnoredTensor& tensor : account.ignored)
     ignored.push_back({{"name", tensor.name}, {"reason", tensor.reason}});
-  return {{"tensors_used", account.tensors_used},  {"leaves_filled", account.leaves_filled},
-          {"elements", account.elements},          {"elements_filled_in", account.elements_filled_in},
-          {"ignored", std::move(ignored)},         {"faults", std::move(faults)}};
+  return {{"tensors_used", account.tensors_used}, {"leaves_filled", account.leaves_filled},
+          {"elements", account.elements},         {"elements_filled_in", account.elements_filled_in},
+          {"ignored", std::move(ignored)},        {"faults", std::move(faults)}};
 }
 
 OrderedJson to_json(const Plan& plan, bool with_links) {

@@ -20,14 +20,14 @@ struct SourceTensor {
 };
 
 enum class FaultKind {
-  kMissing,         ///< the plan needs a tensor that the source does not hold
-  kUnused,          ///< the source holds a tensor that nothing uses and no rule ignores
-  kWrongShape,      ///< source and plan disagree about a shape
-  kUnfilled,        ///< elements of a target that nothing fills
-  kFilledTwice,     ///< elements of a target that two sources fill
-  kPartlyUsed,      ///< elements of a source tensor that nothing uses
-  kUsedTwice,       ///< elements of a source tensor that are used twice
-  kOutside,         ///< a walk leaves its tensor
+  kMissing,      ///< the plan needs a tensor that the source does not hold
+  kUnused,       ///< the source holds a tensor that nothing uses and no rule ignores
+  kWrongShape,   ///< source and plan disagree about a shape
+  kUnfilled,     ///< elements of a target that nothing fills
+  kFilledTwice,  ///< elements of a target that two sources fill
+  kPartlyUsed,   ///< elements of a source tensor that nothing uses
+  kUsedTwice,    ///< elements of a source tensor that are used twice
+  kOutside,      ///< a walk leaves its tensor
 };
 
 std::string_view fault_name(FaultKind kind);
@@ -49,7 +49,7 @@ struct Account {
   std::vector<IgnoredTensor> ignored;
   size_t tensors_used = 0;
   size_t leaves_filled = 0;
-  int64_t elements = 0;          ///< of all leaves
+  int64_t elements = 0;            ///< of all leaves
   int64_t elements_filled_in = 0;  ///< by a constant (padding)
 
   bool good() const { return faults.empty(); }

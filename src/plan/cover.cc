@@ -135,8 +135,8 @@ class OverlapFinder {
 
 Result<Coverage> count_one_by_one(int64_t size, std::span<const Footprint> walks) {
   if (size > (int64_t{1} << 28))
-    return fail(ErrorKind::kUnsupported, "the strides of these walks do not divide one another; {} elements are too many to count",
-                size);
+    return fail(ErrorKind::kUnsupported,
+                "the strides of these walks do not divide one another; {} elements are too many to count", size);
   std::vector<bool> seen(static_cast<size_t>(size), false);
   Coverage out;
   for (size_t w = 0; w < walks.size(); ++w) {

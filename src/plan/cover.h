@@ -18,10 +18,10 @@ struct Footprint {
 };
 
 struct Coverage {
-  int64_t covered = 0;         ///< elements filled once
-  int64_t overlap_at = -1;     ///< an element that two walks (or one walk twice) fill, or -1
+  int64_t covered = 0;                           ///< elements filled once
+  int64_t overlap_at = -1;                       ///< an element that two walks (or one walk twice) fill, or -1
   size_t overlap_first = 0, overlap_second = 0;  ///< which walks
-  bool outside = false;        ///< a walk leaves the array
+  bool outside = false;                          ///< a walk leaves the array
   bool complete(int64_t size) const { return overlap_at < 0 && !outside && covered == size; }
 };
 

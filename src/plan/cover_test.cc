@@ -71,11 +71,16 @@ TEST(Cover, AgreesWithCountingOnRandomWalks) {
       for (bool more = true; more;) {
         int64_t position = walk.offset;
         for (size_t i = 0; i < at.size(); ++i) position += at[i] * walk.strides[i];
-        if (position >= size) outside = true;
-        else ++hits[static_cast<size_t>(position)];
+        if (position >= size)
+          outside = true;
+        else
+          ++hits[static_cast<size_t>(position)];
         more = false;
         for (size_t i = at.size(); i-- > 0;) {
-          if (++at[i] < walk.extents[i]) { more = true; break; }
+          if (++at[i] < walk.extents[i]) {
+            more = true;
+            break;
+          }
           at[i] = 0;
         }
       }

@@ -68,8 +68,7 @@ struct Planned {
 
 Result<Planned> open_golden(const std::string& model, const std::string& tag) {
   Planned out{read_json(kGoldens / model / tag / "expected.json"), nullptr, {}, {}};
-  MAXPORT_ASSIGN_OR_RETURN(out.directory,
-                           huggingface::ModelDirectory::open(local_storage(), kGoldens / model / "hf"));
+  MAXPORT_ASSIGN_OR_RETURN(out.directory, huggingface::ModelDirectory::open(local_storage(), kGoldens / model / "hf"));
   const models::MaxTextLayout layout = layout_of(out.golden);
   const HeldNames names(*out.directory);
   MAXPORT_ASSIGN_OR_RETURN(const models::Family* family, models::family_of(out.directory->roles()));
@@ -85,23 +84,31 @@ std::vector<std::byte> make_leaf(const Planned& model, const Leaf& leaf, DType s
   std::vector<std::byte> out(static_cast<size_t>(element_count(leaf.shape)) * bytes);
   if (leaf.fill)
     for (size_t at = 0; at < out.size(); at += bytes)
-      apply(ElementOp::convert(DType::kFloat32, dtype), std::as_bytes(std::span(&*leaf.fill, 1)), std::span(out).subspan(at, bytes));
+      apply(ElementOp::convert(DType::kFloat32, dtype), std::as_bytes(std::span(&*leaf.fill, 1)),
+            std::span(out).subspan(at, bytes));
   for (const Link& link : model.plan.links_of(leaf)) {
     const auto tensor = model.directory->find(model.plan.tensors[link.tensor].name);
-    std::vector<std::byte> stored(static_cast<size_t>(element_count(tensor->info->shape) * dtype_bytes(tensor->info->dtype)));
+    std::vector<std::byte> stored(
+        static_cast<size_t>(element_count(tensor->info->shape) * dtype_bytes(tensor->info->dtype)));
     EXPECT_TRUE(model.directory->read(*tensor, 0, stored));
     std::vector<std::byte> converted(stored.size() / static_cast<size_t>(dtype_bytes(tensor->info->dtype)) * bytes);
-    apply({tensor->info->dtype, save_dtype, static_cast<ElementOp::Kind>(leaf.arithmetic.kind), leaf.arithmetic.to_maxtext, dtype},
+    apply({tensor->info->dtype, save_dtype, static_cast<ElementOp::Kind>(leaf.arithmetic.kind),
+           leaf.arithmetic.to_maxtext, dtype},
           stored, converted);
     const Walk& walk = model.plan.walks[link.walk];
     std::vector<int64_t> at(walk.extents.size(), 0);
     for (bool more = true; more;) {
       int64_t from = link.huggingface_offset, to = link.maxtext_offset;
-      for (size_t i = 0; i < at.size(); ++i) from += at[i] * walk.huggingface_strides[i], to += at[i] * walk.maxtext_strides[i];
-      std::copy_n(converted.data() + static_cast<size_t>(from) * bytes, bytes, out.data() + static_cast<size_t>(to) * bytes);
+      for (size_t i = 0; i < at.size(); ++i)
+        from += at[i] * walk.huggingface_strides[i], to += at[i] * walk.maxtext_strides[i];
+      std::copy_n(converted.data() + static_cast<size_t>(from) * bytes, bytes,
+                  out.data() + static_cast<size_t>(to) * bytes);
       more = false;
       for (size_t i = at.size(); i-- > 0;) {
-        if (++at[i] < walk.extents[i]) { more = true; break; }
+        if (++at[i] < walk.extents[i]) {
+          more = true;
+          break;
+        }
         at[i] = 0;
       }
     }
@@ -170,9 +177,9 @@ Account account_with(const Planned& model, const std::vector<SourceTensor>& furt
 TEST(SharedKeys, SurplusOnesAreRefusedWithTheLayerTheyComeFrom) {
   auto model = open_golden("gemma4-e2b", "unscan-bfloat16");
   ASSERT_TRUE(model) << model.error().message();
-  const auto account = account_with(
-      *model, {{"model.language_model.layers.7.self_attn.k_proj.weight", DType::kBfloat16, {16, 80}},
-               {"model.language_model.layers.9.self_attn.v_proj.weight", DType::kBfloat16, {32, 80}}});
+  const auto account =
+      account_with(*model, {{"model.language_model.layers.7.self_attn.k_proj.weight", DType::kBfloat16, {16, 80}},
+                            {"model.language_model.layers.9.self_attn.v_proj.weight", DType::kBfloat16, {32, 80}}});
   ASSERT_EQ(account.faults.size(), 2u);
   EXPECT_THAT(account.faults[0].text, testing::HasSubstr("layer 7 shares keys and values with layer 5"));
   EXPECT_THAT(account.faults[1].text, testing::HasSubstr("layer 9 shares keys and values with layer 4"));

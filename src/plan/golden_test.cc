@@ -60,13 +60,17 @@ void each_source(const Json& hf, const Index& at, size_t part, const Visit& visi
     const Json& text = hf["template"];
     Index i(dims.size(), 0);
     for (bool more = element_count(dims) > 0; more;) {
-      if (text.is_string()) visit(i, part, fill_template(text.get<std::string>(), hf["vars"], i));
+      if (text.is_string())
+        visit(i, part, fill_template(text.get<std::string>(), hf["vars"], i));
       else
         for (size_t k = 0; k < text["tuple"].size(); ++k)
           visit(i, k, fill_template(text["tuple"][k].get<std::string>(), hf["vars"], i));
       more = false;
       for (size_t k = dims.size(); k-- > 0;) {
-        if (++i[k] < dims[k]) { more = true; break; }
+        if (++i[k] < dims[k]) {
+          more = true;
+          break;
+        }
         i[k] = 0;
       }
     }
@@ -171,8 +175,9 @@ Sources sources_of(const Plan& plan, const Leaf& leaf) {
     int64_t rest = link.maxtext_offset;
     for (size_t axis = 0; axis < strides.size(); ++axis) {
       const bool stacked = std::ranges::find(leaf.stack_axes, static_cast<int>(axis)) != leaf.stack_axes.end();
-      const bool chooses_expert = !walked[axis] && name.find(".experts." + std::to_string(rest / strides[axis]) + ".") != std::string::npos &&
-                                  leaf.shape[axis] > 1 && axis == 0;
+      const bool chooses_expert =
+          !walked[axis] && name.find(".experts." + std::to_string(rest / strides[axis]) + ".") != std::string::npos &&
+          leaf.shape[axis] > 1 && axis == 0;
       if (stacked || chooses_expert) at.push_back(rest / strides[axis]);
       rest %= strides[axis];
     }
@@ -188,7 +193,8 @@ std::string key_of(const Leaf& leaf) {
 }
 
 Result<Plan> plan_for(const Json& golden, const std::string& variant) {
-  MAXPORT_ASSIGN_OR_RETURN(const maxtext::CatalogEntry* entry, maxtext::find_model(golden["model_name"].get<std::string>()));
+  MAXPORT_ASSIGN_OR_RETURN(const maxtext::CatalogEntry* entry,
+                           maxtext::find_model(golden["model_name"].get<std::string>()));
   MAXPORT_ASSIGN_OR_RETURN(auto config, huggingface::ConfigRoles::create(entry->hf_config, entry->name));
   models::MaxTextLayout layout;
   layout.scan_layers = golden["scan_layers"].get<bool>();

@@ -1,7 +1,7 @@
 // Faults seeded into the map, the plan or the source of every family, one at a time: the check must find each.
 //
-// The source is what the sound plan needs, so the sound plan is good; the parameters it yields are the checkpoint that a
-// fault on MaxText's side is held against.
+// The source is what the sound plan needs, so the sound plan is good; the parameters it yields are the checkpoint that
+// a fault on MaxText's side is held against.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,9 +27,10 @@ struct Subject {
 };
 
 std::string subject_name(const Subject& subject) {
-  std::string name = fmt::format("{}_{}{}{}", subject.family, subject.layout.scan_layers ? "scan" : "unscan",
-                                 subject.layout.use_multimodal ? "_mm" : "", subject.layout.mtp_num_layers ? "_mtp" : "") +
-                     (subject.layout.float8_weights ? "_float8" : "");
+  std::string name =
+      fmt::format("{}_{}{}{}", subject.family, subject.layout.scan_layers ? "scan" : "unscan",
+                  subject.layout.use_multimodal ? "_mm" : "", subject.layout.mtp_num_layers ? "_mtp" : "") +
+      (subject.layout.float8_weights ? "_float8" : "");
   for (char& c : name)
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   return name;
@@ -50,7 +51,8 @@ Json shrunk(Json config) {
   return config;
 }
 
-/// The configuration of the family's golden, or a small one of the catalog. Goldens are too narrow for blocks of scales.
+/// The configuration of the family's golden, or a small one of the catalog. Goldens are too narrow for blocks of
+/// scales.
 Json config_of(const Subject& subject) {
   for (const auto& model : std::filesystem::directory_iterator(MAXPORT_TEST_DATA "/goldens")) {
     if (subject.layout.float8_weights || !model.is_directory() ||
@@ -298,7 +300,9 @@ TEST_P(Mutation, LayersStackedAlongTheWrongAxisAreFound) {
       EXPECT_THAT(kinds_of(check_leaves(*plan, held_)), testing::ElementsAre(FaultKind::kWrongShape));
     }
   }
-  if (GetParam().layout.scan_layers) { EXPECT_GT(seeded, 0u); }
+  if (GetParam().layout.scan_layers) {
+    EXPECT_GT(seeded, 0u);
+  }
 }
 
 TEST_P(Mutation, ALayerOffByOneIsFound) {
@@ -311,16 +315,18 @@ TEST_P(Mutation, ALayerOffByOneIsFound) {
 
 TEST_P(Mutation, OneLayerTooFewOrTooManyIsFound) {
   for (int64_t change : {-1, 1})
-    expect_found_in_each_rule([change](ParameterMap& map, size_t i) {
-      if (!map.rules[i].layers || !map.rules[i].parts[0].huggingface.contains("{layer}")) return false;
-      if (map.rules[i].layers->loops.empty()) {  // a layer by itself: the one beside it instead
-        map.rules[i].layers->first_layer += change;
-        return true;
-      }
-      int64_t& count = map.rules[i].layers->loops.back().count;
-      count += change;
-      return count > 0;  // groups of a single layer can only grow
-    }, change > 0);
+    expect_found_in_each_rule(
+        [change](ParameterMap& map, size_t i) {
+          if (!map.rules[i].layers || !map.rules[i].parts[0].huggingface.contains("{layer}")) return false;
+          if (map.rules[i].layers->loops.empty()) {  // a layer by itself: the one beside it instead
+            map.rules[i].layers->first_layer += change;
+            return true;
+          }
+          int64_t& count = map.rules[i].layers->loops.back().count;
+          count += change;
+          return count > 0;  // groups of a single layer can only grow
+        },
+        change > 0);
 }
 
 TEST_P(Mutation, AnExpertOffByOneIsFound) {
@@ -347,7 +353,9 @@ TEST_P(Mutation, AnExpertOffByOneIsFound) {
     plan.links[link].maxtext_offset = plan.links[link - 1].maxtext_offset;
     EXPECT_THAT(kinds_of(faults_of(plan, map_, source_)), testing::Contains(FaultKind::kFilledTwice)) << leaf.path;
   }
-  if (has_experts) { EXPECT_GT(seeded, 0u); }
+  if (has_experts) {
+    EXPECT_GT(seeded, 0u);
+  }
 }
 
 TEST_P(Mutation, AParameterThatIsMissingOrLeftOverInACheckpointIsFound) {

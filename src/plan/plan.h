@@ -1,5 +1,5 @@
-// A conversion plan: for every element of the target, which element of which source it is and what arithmetic is done on
-// the way. Complete before the first weight is read, plain data, no I/O.
+// A conversion plan: for every element of the target, which element of which source it is and what arithmetic is done
+// on the way. Complete before the first weight is read, plain data, no I/O.
 //
 // A plan is a set of links between Hugging Face tensors and MaxText leaves. Each link is one strided walk: for every
 // position of `extents`, element huggingface_offset + sum(i * huggingface_strides) of the tensor and element
@@ -40,7 +40,7 @@ struct Link {
 struct Tensor {
   std::string name;
   Shape shape;
-  std::string drops;  ///< why some of its elements have no place in MaxText; empty when all must have one
+  std::string drops;            ///< why some of its elements have no place in MaxText; empty when all must have one
   uint32_t rule = 0, part = 0;  ///< of the map: the first that names it
 };
 

@@ -46,5 +46,5 @@ def patch_maxtext() -> None:
         context.checkpointables.registry, handler_type=_MaxTextPyTreeHandler)
     return context
 
-  build_context.takes_lazy_tensors = True
+  setattr(build_context, "takes_lazy_tensors", True)
   checkpoint_context.build_context = build_context
