@@ -8,6 +8,10 @@ function(maxport_options target)
     # GCC 12 at -O3 takes "x" + std::string for an overlapping copy.
     target_compile_options(${target} PRIVATE -Wno-restrict)
   endif()
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    # std::stable_sort of libstdc++ 12 uses a function that C++17 deprecated.
+    target_compile_options(${target} PRIVATE -Wno-deprecated-declarations)
+  endif()
   if(MAXPORT_SANITIZE)
     target_compile_options(${target} PUBLIC -fsanitize=${MAXPORT_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(${target} PUBLIC -fsanitize=${MAXPORT_SANITIZE})
