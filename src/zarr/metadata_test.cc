@@ -271,6 +271,15 @@ TEST(Metadata, OfShardsIsCheckedAgainstTheChunk) {
   }
 }
 
+TEST(Metadata, OfShardsRefusesCodecsAfterTheShard) {
+  const char* codecs = R"({"codecs":[{"name":"sharding_indexed","configuration":{"chunk_shape":[1,2],"codecs":
+    [{"name":"bytes","configuration":{"endian":"little"}}],"index_codecs":[{"name":"bytes","configuration":{"endian":"little"}}]}},
+    {"name":"crc32c"}]})";
+  auto spec = parse_metadata(Version::kV3, changed(kV3, codecs), "x");
+  ASSERT_FALSE(spec);
+  EXPECT_EQ(spec.error().message(), "x: codecs[1]: crc32c after sharding_indexed");
+}
+
 TEST(Metadata, OfShardsRefusesTooManySubChunksAndTooDeepNesting) {
   std::string text = changed(kV3, R"({"shape":[65536,65536],"chunk_grid":{"name":"regular","configuration":
     {"chunk_shape":[65536,65536]}},"data_type":"uint8","fill_value":0,"codecs":[{"name":"sharding_indexed","configuration":
