@@ -26,6 +26,24 @@ TEST(QueryScale, HasTheDocumentedBits) {
   }
 }
 
+TEST(EmbeddingScale, HasTheDocumentedBits) {
+  for (auto [hidden, n, back] : {std::tuple{2304, 0x42400000u, 0x3CAAAAABu},
+                                 {3584, 0x426F7751u, 0x3C88D677u},
+                                 {4608, 0x4287C3B6u, 0x3C715BF0u},
+                                 {2816, 0x42544395u, 0x3C9A5FB2u},
+                                 {5376, 0x4292A476u, 0x3C5F7482u},
+                                 {1536, 0x421CC471u, 0x3CD105EBu},
+                                 {2560, 0x424A62C2u, 0x3CA1E89Bu}}) {
+    EXPECT_EQ(std::bit_cast<uint32_t>(scale_embedding(hidden).to_maxtext), n) << hidden;
+    EXPECT_EQ(std::bit_cast<uint32_t>(scale_embedding(hidden).to_huggingface), back) << hidden;
+  }
+}
+
+TEST(LayerGroup, NamesWhatItsFirstLayerHolds) {
+  const LayerGroup layers{"decoder.layers", "model.layers.{layer}", 3, {{2, 1}}, true};
+  EXPECT_EQ(layers.huggingface_name("mlp.gate.weight"), "model.layers.3.mlp.gate.weight");
+}
+
 TEST(ParameterMap, FindsTheRuleThatIgnoresATensor) {
   ParameterMap map;
   map.ignore("*.inv_freq", "rotary tables are computed");

@@ -15,6 +15,9 @@ using models::Pattern;
 using models::Rule;
 using models::TensorForm;
 
+/// Twenty times what the largest model needs; stops a configuration that states absurd numbers of layers and experts.
+constexpr int64_t kMostLinks = int64_t{1} << 22;
+
 /// Positions of the layer loops, e.g. (block, position in block).
 using LoopPosition = std::vector<int64_t>;
 
@@ -198,6 +201,18 @@ class Builder {
     return {};
   }
 
+  /// Before anything is allocated for them.
+  Result<> check_count(const Pattern& pattern, const std::vector<size_t>& outer, const LayerGroup* stacked) const {
+    Shape counts;
+    for (size_t i : outer) counts.push_back(pattern.sizes[i]);
+    if (stacked)
+      for (const LayerGroup::Loop& loop : stacked->loops) counts.push_back(loop.count);
+    const auto count = checked_product(counts);
+    if (!count || *count > kMostLinks - static_cast<int64_t>(plan_.links.size()))
+      return fail(ErrorKind::kResourceLimit, "the model would have more than {} tensors", kMostLinks);
+    return {};
+  }
+
   /// One link for every combination of layer loop and name index.
   Result<> add_links(const Context& context, size_t part, int64_t layer, const LayerGroup* stacked) {
     const Pattern& pattern = context.patterns[part];
@@ -207,6 +222,7 @@ class Builder {
     std::vector<size_t> outer;  // indices that choose a tensor rather than an element
     for (size_t i = 0; i < pattern.names.size(); ++i)
       if (!huggingface.present[i]) outer.push_back(i);
+    MAXPORT_RETURN_IF_ERROR(check_count(pattern, outer, stacked));
     LoopPosition loops(stacked ? stacked->loops.size() : 0, 0);
     do {
       const int64_t this_layer = stacked ? layer_at(*stacked, loops) : layer;

@@ -67,6 +67,28 @@ TEST(Build, PutsLoopsOfBlocksAndPositionsSideBySide) {
   EXPECT_TRUE(check_cover(*plan)->empty());
 }
 
+TEST(Build, NumbersLayersByNameAndByPosition) {
+  ParameterMap map;
+  map.dimensions.set("emb", 4);
+  map.add(LayerGroup{"extra_{number}.at_{index}.of_{layer}", "layers.{layer}", 61, {{2, 1}}, false}, "scale",
+          "norm.weight", "emb -> emb");
+  auto plan = build(map);
+  ASSERT_TRUE(plan) << plan.error().message();
+  EXPECT_EQ(plan->leaves[1].path, "extra_2.at_1.of_62.scale");
+  EXPECT_EQ(plan->tensors[1].name, "layers.62.norm.weight");
+}
+
+TEST(Build, RefusesAnAbsurdNumberOfPieces) {
+  ParameterMap map;
+  map.dimensions.set("emb", 4);
+  map.dimensions.set("expert", 65536);
+  map.add(LayerGroup{"decoder.layers", "layers.{layer}", 0, {{4096, 1}}, true}, "wi", "experts.{expert}.weight",
+          "emb -> expert emb");
+  auto plan = build(map);
+  ASSERT_FALSE(plan);
+  EXPECT_EQ(plan.error().kind(), ErrorKind::kResourceLimit);
+}
+
 TEST(Build, RefusesARuleWhoseIndexHasNoPlace) {
   ParameterMap map;
   map.dimensions.set("emb", 4);
