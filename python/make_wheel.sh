@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds a wheel that carries the libraries it needs, and tries it in an empty virtual environment.
+# Builds a wheel that carries the libraries it needs, and runs the package's tests from it in an empty virtual
+# environment (those of JAX, Orbax and MaxText apart, which are not installed there).
 #
 # usage: python/make_wheel.sh VENV [OUTPUT]      (from the repository's root; VENV has requirements/wheel.txt)
 #
@@ -17,7 +18,7 @@ PATH=$venv/bin:$PATH "$python" -m auditwheel repair --wheel-dir "$output" "$raw"
 wheel=$(ls -t "$output"/maxport-*.whl | head -n 1)
 
 "$python" -m venv "$raw/empty"
-"$raw/empty/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
+"$raw/empty/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel" pytest==9.2.0
 "$raw/empty/bin/maxport" --version
-(cd "$raw" && "$raw/empty/bin/python" -c 'import maxport; print("import", maxport.__version__)')
+"$raw/empty/bin/python" -m pytest -q tests/python
 echo "$wheel"
