@@ -87,6 +87,9 @@ SEEDS = {
     "ocdbt_node_fuzz": lambda: ocdbt(NODE_MAGIC),
     "zarr_metadata_fuzz": lambda: files("orbax_samples/*/**/zarr.json", "orbax_samples/*/**/.zarray"),
     "zarr_chunk_fuzz": chunks,
+    "orbax_metadata_fuzz": lambda: files("orbax_samples/*/**/_METADATA", "orbax_samples/*/**/_CHECKPOINT_METADATA",
+                                         "orbax_samples/*/**/_sharding", "orbax_samples/*/**/process_0",
+                                         "orbax_samples/*/**/_strings.json"),
 }
 
 
