@@ -19,7 +19,8 @@ Result<Json> parse_yaml_value(std::string_view text, std::string_view what);
 Result<std::vector<std::pair<std::string, Json>>> parse_yaml_mapping(std::string_view text, std::string_view what);
 
 /// A value as YAML that the functions above (and MaxText) read back as the same value: block style for nothing, flow
-/// style for lists and objects, text quoted where it would otherwise be taken for something else.
+/// style for lists and objects (keys of at most 1000 bytes), text quoted where it would otherwise be taken for something
+/// else.
 std::string yaml_text(const Json& value);
 
 }  // namespace maxport::maxtext
