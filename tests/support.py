@@ -81,7 +81,7 @@ def nothing_published(out: pathlib.Path) -> bool:
 # --- safetensors, written by hand ------------------------------------------------------------------------------------
 
 _CODES = {"bfloat16": "BF16", "float16": "F16", "float32": "F32", "float64": "F64", "int8": "I8", "uint8": "U8", "int32": "I32",
-          "int64": "I64", "bool": "BOOL"}
+          "int64": "I64", "bool": "BOOL", "float8_e4m3fn": "F8_E4M3"}
 
 
 def container(header, data: bytes = b"") -> bytes:

@@ -55,7 +55,7 @@ Result<convert::ToHuggingfaceOptions> read_options(const ConversionArguments& ar
   MAXPORT_ASSIGN_OR_RETURN(const std::string dtype, settings.text("weight_dtype"));
   const auto found = dtype_from_name(dtype);
   if (!found || !is_floating(*found))
-    return fail(ErrorKind::kInvalidArgument, "weight_dtype is \"{}\"; float32, bfloat16 and float16 make sense", printable(dtype));
+    return fail(ErrorKind::kInvalidArgument, "weight_dtype is \"{}\"; float32, bfloat16 and float16 make sense, and float8_e4m3fn for float8 checkpoints", printable(dtype));
   options.weight_dtype = *found;
   options.max_shard_size = arguments.option_value("max_shard_size").value_or(options.max_shard_size);
   options.hf_folder = arguments.hf_model_path;
@@ -102,6 +102,7 @@ Result<int> convert_checkpoint(Console& console, const ConversionArguments& argu
   MAXPORT_ASSIGN_OR_RETURN(const convert::CheckpointRequest request, read_request(arguments, settings));
   MAXPORT_ASSIGN_OR_RETURN(convert::ToHuggingfaceOptions options, read_options(arguments, settings));
   MAXPORT_ASSIGN_OR_RETURN(auto source, convert::CheckpointSource::open(local_storage(), request, settings));
+  if (source->layout().float8_weights && !settings.given("weight_dtype")) options.weight_dtype = DType::kFloat8E4m3fn;
   for (const std::string& note : settings.notes()) console.info("{}", note);
   for (const std::string& note : source->checkpoint().notes()) console.warn("{}", note);
   for (const std::string& note : source->notes()) console.info("{}", note);

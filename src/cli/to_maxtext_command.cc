@@ -102,7 +102,8 @@ Result<maxtext::RunConfiguration> run_configuration(const Loaded& loaded, const 
   request.use_multimodal = identity.layout.use_multimodal;
   request.use_audio = identity.layout.use_audio && identity.layout.use_multimodal;
   request.mtp_num_layers = identity.layout.mtp_num_layers;
-  request.float8_weights = loaded.arguments.save_dtype == "float8_e4m3fn";
+  request.float8_weights = identity.layout.float8_weights;
+  MAXPORT_ASSIGN_OR_RETURN(request.weight_block_size, source.directory().roles().weight_block_size());
   request.model_name = loaded.settings.model_name();
   return maxtext::make_run_configuration(request);
 }

@@ -126,8 +126,8 @@ Result<> CheckpointSource::read_layout(const maxtext::Settings& settings) {
   const bool has_towers = any_begins("params/vision_encoder.") || any_begins("params/audio_encoder.");
   if (!settings.given("use_multimodal")) layout_.use_multimodal = has_towers;
   if (!settings.given("use_audio")) layout_.use_audio = any_begins("params/audio_encoder.");
-  layout_.float8_weights = any_begins("params/decoder.") && std::ranges::any_of(tree_.parameters, [](const auto& leaf) {
-    return leaf.name.ends_with("_scale") || leaf.name.ends_with("kernel_scale");
+  layout_.float8_weights = family_->keeps_float8 && std::ranges::any_of(tree_.parameters, [](const auto& leaf) {
+    return leaf.name.ends_with("kernel_scale");
   });
   if (const orbax::CheckpointLeaf* table = find("params/token_embedder.embedding"); table && table->shape.size() == 2)
     layout_.vocab_size = table->shape[0];

@@ -6,6 +6,8 @@
 namespace maxport::convert {
 namespace {
 
+constexpr std::string_view kFloat8 = "float8_e4m3fn";
+
 /// The rows of MaxText's vocabulary table: as given, else as the model file pads it, else as many as there are tokens.
 Result<std::optional<int64_t>> table_rows(const maxtext::Settings& settings, const maxtext::CatalogEntry* entry) {
   if (settings.given("vocab_size")) {
@@ -30,13 +32,30 @@ Result<models::MaxTextLayout> read_layout(const maxtext::Settings& settings, con
   return layout;
 }
 
+/// Kernels stay float8, with their block scales as parameters, when the files are so or MaxText's settings ask for it.
+Result<bool> keeps_float8(const huggingface::ConfigRoles& config, const maxtext::Settings& settings,
+                          const ModelIdentity& identity) {
+  MAXPORT_ASSIGN_OR_RETURN(const auto quantization, config.quantization());
+  const bool stored = quantization && quantization->method == "fp8";
+  const bool named = identity.entry != nullptr && identity.entry->settings.value("weight_dtype", "") == kFloat8;
+  if (!settings.given("weight_dtype")) return identity.family->keeps_float8 && (stored || named);
+  MAXPORT_ASSIGN_OR_RETURN(const std::string asked, settings.text("weight_dtype"));
+  if (asked != kFloat8 && stored && identity.family->keeps_float8)
+    return fail(ErrorKind::kUnsupported,
+                "weight_dtype={}, but the weights are float8 and their block scales are not applied here; leave "
+                "weight_dtype out to keep both as they are",
+                printable(asked));
+  if (asked == kFloat8 && !identity.family->keeps_float8)
+    return fail(ErrorKind::kUnsupported, "weight_dtype={}: MaxText has no float8 form of {}", asked, identity.family->title);
+  return asked == kFloat8;
+}
+
 constexpr size_t kCompareBytes = size_t{1} << 20;
 
 }  // namespace
 
 Result<ModelIdentity> identify(const huggingface::ConfigRoles& config, const maxtext::Settings& settings) {
   ModelIdentity out;
-  MAXPORT_RETURN_IF_ERROR(config.quantization());
   MAXPORT_ASSIGN_OR_RETURN(out.family, models::family_of(config));
   bool same = true;
   if (settings.model_name()) {
@@ -52,6 +71,7 @@ Result<ModelIdentity> identify(const huggingface::ConfigRoles& config, const max
     MAXPORT_ASSIGN_OR_RETURN(out.entry, maxtext::find_by_config(config));
   }
   MAXPORT_ASSIGN_OR_RETURN(out.layout, read_layout(settings, out.entry, same));
+  MAXPORT_ASSIGN_OR_RETURN(out.layout.float8_weights, keeps_float8(config, settings, out));
   return out;
 }
 

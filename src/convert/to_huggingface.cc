@@ -17,14 +17,16 @@ namespace {
 /// The plan's tensors, by their place in the files.
 class SpecWriter final : public engine::TensorWriter {
  public:
-  SpecWriter(huggingface::ShardedWriter& writer, const std::vector<size_t>& spec_of) : writer_(writer), spec_of_(spec_of) {}
+  SpecWriter(huggingface::ShardedWriter& writer, const std::vector<std::vector<size_t>>& specs_of)
+      : writer_(writer), specs_of_(specs_of) {}
   Result<> write(uint32_t tensor, uint64_t byte_offset, ByteSpan bytes) override {
-    return writer_.write(spec_of_[tensor], byte_offset, bytes);
+    for (const size_t spec : specs_of_[tensor]) MAXPORT_RETURN_IF_ERROR(writer_.write(spec, byte_offset, bytes));
+    return {};
   }
 
  private:
   huggingface::ShardedWriter& writer_;
-  const std::vector<size_t>& spec_of_;
+  const std::vector<std::vector<size_t>>& specs_of_;
 };
 
 /// Where a multimodal model keeps its decoder, and where a text model has it.
@@ -55,8 +57,31 @@ Result<std::unique_ptr<ToHuggingface>> ToHuggingface::prepare(Storage& storage, 
                                                               ToHuggingfaceOptions options) {
   std::unique_ptr<ToHuggingface> out(new ToHuggingface(storage, source, std::move(options)));
   MAXPORT_RETURN_IF_ERROR(out->lay_out());
-  out->pipeline_ = std::make_unique<engine::ExportPipeline>(source.plan(), source.arrays(), out->options_.weight_dtype);
+  std::vector<DType> dtypes;
+  for (size_t leaf = 0; leaf < source.plan().leaves.size(); ++leaf) dtypes.push_back(out->exported_dtype(leaf));
+  out->pipeline_ = std::make_unique<engine::ExportPipeline>(source.plan(), source.arrays(), std::move(dtypes));
   return out;
+}
+
+DType ToHuggingface::exported_dtype(size_t leaf) const {
+  if (source_.arrays()[leaf] == nullptr) return options_.weight_dtype;
+  const DType stored = source_.arrays()[leaf]->spec().dtype;
+  if (!is_floating(stored)) return stored;
+  if (options_.weight_dtype != DType::kFloat8E4m3fn) return options_.weight_dtype;
+  const std::vector<plan::Leaf>& leaves = source_.plan().leaves;
+  const bool scaled = std::ranges::find(leaves, leaves[leaf].path + "_scale", &plan::Leaf::path) != leaves.end();
+  return scaled ? DType::kFloat8E4m3fn : stored;
+}
+
+Result<> ToHuggingface::check_dtype() const {
+  const bool keeps = options_.weight_dtype == DType::kFloat8E4m3fn, float8 = source_.layout().float8_weights;
+  if (keeps == float8) return {};
+  if (keeps)
+    return fail(ErrorKind::kInvalidArgument, "weight_dtype=float8_e4m3fn, but the checkpoint has no float8 kernels");
+  return fail(ErrorKind::kUnsupported,
+              "weight_dtype={}, but the kernels are float8 and their block scales are not applied here; leave weight_dtype "
+              "out (or pass float8_e4m3fn) to keep both as they are",
+              dtype_name(options_.weight_dtype));
 }
 
 Result<> ToHuggingface::check_text_model() const {
@@ -75,12 +100,13 @@ std::string ToHuggingface::output_name(const std::string& name) const {
 }
 
 Result<> ToHuggingface::lay_out() {
+  MAXPORT_RETURN_IF_ERROR(check_dtype());
   MAXPORT_RETURN_IF_ERROR(check_text_model());
   const plan::Plan& plan = source_.plan();
   std::vector<std::optional<DType>> dtypes(plan.tensors.size());
   for (size_t i = 0; i < plan.leaves.size(); ++i) {
     if (source_.arrays()[i] == nullptr) continue;
-    const DType dtype = engine::exported_dtype(source_.arrays()[i]->spec().dtype, options_.weight_dtype);
+    const DType dtype = exported_dtype(i);
     for (const plan::Link& link : plan.links_of(plan.leaves[i])) {
       if (dtypes[link.tensor] && *dtypes[link.tensor] != dtype)
         return fail(ErrorKind::kUnsupported, "{}: its parts are stored as {} and as {}", plan.tensors[link.tensor].name,
@@ -88,14 +114,18 @@ Result<> ToHuggingface::lay_out() {
       dtypes[link.tensor] = dtype;
     }
   }
-  std::vector<size_t> order(plan.tensors.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t i) { return output_name(plan.tensors[i].name); });
-  spec_of_.assign(order.size(), 0);
-  for (size_t i : order) {
+  std::vector<std::pair<std::string, size_t>> named;  // with the plan's tensor
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
     if (!dtypes[i]) return fail(ErrorKind::kInternal, "{} has no source", plan.tensors[i].name);
-    spec_of_[i] = specs_.size();
-    specs_.push_back({output_name(plan.tensors[i].name), *dtypes[i], plan.tensors[i].shape});
+    named.emplace_back(output_name(plan.tensors[i].name), i);
+    for (const models::EqualTensors& pair : source_.map().equal)
+      if (pair.kept == plan.tensors[i].name) named.emplace_back(output_name(pair.dropped), i);
+  }
+  std::ranges::sort(named);
+  specs_of_.resize(plan.tensors.size());
+  for (const auto& [name, tensor] : named) {
+    specs_of_[tensor].push_back(specs_.size());
+    specs_.push_back({name, *dtypes[tensor], plan.tensors[tensor].shape});
   }
   return {};
 }
@@ -128,6 +158,7 @@ Json ToHuggingface::output_config() const {
     if (!config.contains("tie_word_embeddings") && whole.contains("tie_word_embeddings"))
       config["tie_word_embeddings"] = whole["tie_word_embeddings"];
   }
+  if (options_.weight_dtype == DType::kFloat8E4m3fn) return config;
   config.erase("torch_dtype");
   config["dtype"] = dtype_name(options_.weight_dtype);
   for (const char* section : {"text_config", "vision_config", "audio_config"}) {
@@ -212,7 +243,7 @@ Result<> ToHuggingface::fill(huggingface::ShardedWriter& writer, bool resume, To
     if (options_.sync) MAXPORT_RETURN_IF_ERROR(writer.sync());
     return journal->append(segment);
   };
-  SpecWriter target(writer, spec_of_);
+  SpecWriter target(writer, specs_of_);
   MAXPORT_RETURN_IF_ERROR(pipeline_->run(target, options));
   report.segments = pipeline_->segment_count();
   return storage_.remove_all(path);

@@ -15,7 +15,7 @@ namespace maxport::convert {
 
 struct ToHuggingfaceOptions {
   std::string output;                    ///< the model folder to make
-  DType weight_dtype = DType::kFloat32;  ///< of floating tensors
+  DType weight_dtype = DType::kFloat32;  ///< of floating tensors; float8_e4m3fn: as stored
   std::string max_shard_size = std::string(huggingface::kDefaultMaxShardSize);
   std::optional<std::string> hf_folder;  ///< tokenizer and generation files are copied from here
   /// The decoder of a multimodal model as a model of its own, which transformers opens without the towers.
@@ -68,6 +68,10 @@ class ToHuggingface {
   Result<> set_aside(std::string& old) const;
   Result<> fill(huggingface::ShardedWriter& writer, bool resume, ToHuggingfaceReport& report);
   Json output_config() const;
+  /// weight_dtype for floating leaves, others keep theirs (hooks.md 1.2). In float8 checkpoints kernels with block scales
+  /// become float8, from whatever type they are stored in, and everything else keeps its type.
+  DType exported_dtype(size_t leaf) const;
+  Result<> check_dtype() const;
   Result<> check_text_model() const;
   std::string output_name(const std::string& name) const;
   Result<> copy_side_files(const std::string& folder, ToHuggingfaceReport& report) const;
@@ -77,7 +81,7 @@ class ToHuggingface {
   const CheckpointSource& source_;
   ToHuggingfaceOptions options_;
   std::vector<safetensors::TensorSpec> specs_;  // sorted by name
-  std::vector<size_t> spec_of_;                 // by plan tensor
+  std::vector<std::vector<size_t>> specs_of_;   // by plan tensor; more than one where files repeat it
   std::unique_ptr<engine::ExportPipeline> pipeline_;
 };
 

@@ -35,10 +35,9 @@ struct ExportPipeline::Worker {
   zarr::Scratch scratch;
 };
 
-DType exported_dtype(DType stored, DType weight_dtype) { return is_floating(stored) ? weight_dtype : stored; }
-
-ExportPipeline::ExportPipeline(const plan::Plan& plan, std::vector<const zarr::ArrayReader*> arrays, DType weight_dtype)
-    : plan_(plan), arrays_(std::move(arrays)), weight_dtype_(weight_dtype) {
+ExportPipeline::ExportPipeline(const plan::Plan& plan, std::vector<const zarr::ArrayReader*> arrays,
+                               std::vector<DType> dtypes)
+    : plan_(plan), arrays_(std::move(arrays)), dtypes_(std::move(dtypes)) {
   make_groups();
   first_unit_.push_back(0);
   for (const Group& group : groups_) {
@@ -168,7 +167,7 @@ Result<> ExportPipeline::write_region(const Group& group, const plan::Link& link
   std::vector<size_t> order(rank);
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_sort(order, std::greater<>(), [&](size_t i) { return region.walk.source_strides[i]; });
-  const DType stored = arrays_[group.leaves[0]]->spec().dtype, target = exported_dtype(stored, weight_dtype_);
+  const DType stored = arrays_[group.leaves[0]]->spec().dtype, target = dtypes_[group.leaves[0]];
   const int64_t element = dtype_bytes(target);
   if (region.element_count() * alternating * element > kPieceBytes && rank > 0 && region.walk.extents[order[0]] > 1) {
     // Halve along the outermost step; few levels, since a unit is bounded.

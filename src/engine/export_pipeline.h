@@ -24,14 +24,12 @@ class TensorWriter {
   virtual Result<> write(uint32_t tensor, uint64_t byte_offset, ByteSpan bytes) = 0;
 };
 
-/// The type that a leaf's tensors get: `weight_dtype` for floating leaves; others keep theirs (hooks.md 1.2).
-DType exported_dtype(DType stored, DType weight_dtype);
-
 class ExportPipeline {
  public:
-  /// `arrays` has one reader a leaf of the plan, null for constants, which are dropped. Everything must outlive the
+  /// `arrays` has one reader a leaf of the plan, null for constants, which are dropped; `dtypes` has the type that the
+  /// tensors of each leaf get. Everything must outlive the
   /// pipeline; shapes must have been checked against the plan.
-  ExportPipeline(const plan::Plan& plan, std::vector<const zarr::ArrayReader*> arrays, DType weight_dtype);
+  ExportPipeline(const plan::Plan& plan, std::vector<const zarr::ArrayReader*> arrays, std::vector<DType> dtypes);
 
   Progress& progress() { return progress_; }
   /// Threads that the memory budget allows, and the peak.
@@ -70,7 +68,7 @@ class ExportPipeline {
 
   const plan::Plan& plan_;
   std::vector<const zarr::ArrayReader*> arrays_;
-  DType weight_dtype_;
+  std::vector<DType> dtypes_;
   std::vector<Group> groups_;
   std::vector<uint64_t> first_unit_;
   std::vector<Segment> segments_;

@@ -68,6 +68,19 @@ Result<std::optional<Quantization>> ConfigRoles::quantization() const {
   return std::nullopt;
 }
 
+Result<int64_t> ConfigRoles::weight_block_size() const {
+  constexpr int64_t kDefault = 128;
+  MAXPORT_ASSIGN_OR_RETURN(const auto quantized, quantization());
+  const Json* stated = quantized ? member(&quantized->config, "weight_block_size") : nullptr;
+  if (stated == nullptr) return kDefault;
+  const Json& edge = stated->is_array() && !stated->empty() ? (*stated)[0] : *stated;
+  if (!edge.is_number_integer() || edge.get<int64_t>() < 1 ||
+      (stated->is_array() && (stated->size() != 2 || (*stated)[1] != edge)))
+    return fail(ErrorKind::kUnsupported, "{}: {}.weight_block_size is {}, expected two equal numbers", what_,
+                quantized->source, printable(stated->dump()));
+  return edge.get<int64_t>();
+}
+
 std::vector<std::string> ConfigRoles::notes() const {
   std::vector<std::string> notes;
   const auto names = architectures();

@@ -94,6 +94,9 @@ class ConfigRoles {
   /// Nothing for a plain model; kUnsupported, in one line that names the method, for one that has no mapping here.
   Result<std::optional<Quantization>> quantization() const;
 
+  /// The edge of the square blocks of a weight that share a scale: weight_block_size of the quantization, by default 128.
+  Result<int64_t> weight_block_size() const;
+
   /// Oddities worth a line in a report, e.g. code that the config points at (never run).
   std::vector<std::string> notes() const;
 

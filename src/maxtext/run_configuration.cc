@@ -117,7 +117,7 @@ void set_layout(SettingsBuilder& builder) {
   if (request.mtp_num_layers > 0) builder.set("mtp_num_layers", request.mtp_num_layers);
   if (!request.float8_weights) return;
   builder.set("weight_dtype", "float8_e4m3fn");
-  builder.set("weight_block_size", 128);
+  builder.set("weight_block_size", request.weight_block_size);
   builder.set("dtype", "bfloat16");
   builder.set("unquantized_modules", Json::array({"token_embedder", "logits_dense", "gate", "shared_expert_gate", "conv1d",
                                                   "in_proj_ba", "A_log", "dt_bias", "norm"}));

@@ -33,6 +33,7 @@ struct RunConfigurationRequest {
   int64_t mtp_num_layers = 0;
   /// Weights stay float8 with block scales (weight_dtype=float8_e4m3fn).
   bool float8_weights = false;
+  int64_t weight_block_size = 128;  ///< edge of the blocks that share a scale
   std::optional<std::string> model_name = {};      ///< as given on the command line
   std::optional<std::string> tokenizer_path = {};  ///< folder or repository of the tokenizer
 };

@@ -50,7 +50,7 @@ constexpr std::array kFamilies{
     Family{"deepseek3.2", "DeepSeek V3.2", kDeepSeek32, true, {}, deepseek32, true},
     Family{"deepseek4", "DeepSeek V4", kDeepSeek4, true, {}, deepseek4},
     Family{"qwen3-next", "Qwen3-Next", kQwen3Next, true, {}, qwen3_next},
-    Family{"qwen3.5", "Qwen3.5", kQwen35, true, {}, qwen3_5},
+    Family{"qwen3.5", "Qwen3.5", kQwen35, true, {}, qwen3_5, false, nullptr, /*keeps_float8=*/true},
     Family{"qwen3-vl", "Qwen3-VL", kQwen3Vl, false, kDeepstack, qwen3_vl},
     Family{"qwen3-omni", "Qwen3-Omni", kQwen3Omni, false, kDeepstack, qwen3_omni},
     Family{"weaver", "Weaver", kWeaver, false, kDeepstack, weaver},

@@ -83,7 +83,7 @@ Result<> check_layer_types(const huggingface::ConfigRoles& config, int64_t perio
 
 void add_equal(const ModelContext& context, ParameterMap& map, std::string kept, std::string dropped,
                std::string reason) {
-  if (!context.source_has(dropped)) return;
+  if (context.source != nullptr && !context.source_has(dropped)) return;
   map.ignore(dropped, reason);
   map.equal.push_back({std::move(kept), std::move(dropped), std::move(reason)});
 }

@@ -67,6 +67,7 @@ struct Family {
   bool predicts_tokens_ahead = false;  ///< takes mtp_num_layers > 0
   /// Decides between families that share a model type; null when the type is enough.
   bool (*fits)(const huggingface::ConfigRoles& config) = nullptr;
+  bool keeps_float8 = false;  ///< has a form whose kernels stay float8, with block scales beside them
 };
 
 /// Names for sizes that a configuration states: {"emb", "hidden_size"} sets the index emb to that role's value.
@@ -108,6 +109,7 @@ Result<> add_embedding_and_head(const ModelContext& context, ParameterMap& map, 
                                 Arithmetic embedding_arithmetic = {}, std::string truncates = {});
 
 /// A source tensor that repeats another: left out, provided it holds the same values. Nothing when the source has none.
+/// Without a source (the way back) the map says what to repeat.
 void add_equal(const ModelContext& context, ParameterMap& map, std::string kept, std::string dropped,
                std::string reason);
 

@@ -87,7 +87,8 @@ struct IgnoreRule {
   std::string reason;        ///< shown in the account
 };
 
-/// Two source tensors that must hold the same values, because the model has only one place for both.
+/// Two source tensors that must hold the same values, because the model has only one place for both. Towards Hugging
+/// Face `dropped` is written as a copy of `kept`.
 struct EqualTensors {
   std::string kept;
   std::string dropped;

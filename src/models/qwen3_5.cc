@@ -64,17 +64,7 @@ std::string over_blocks(std::string_view pattern) {
 
 /// Each float8 kernel has a scale for every block of its weight, laid out like the weight itself.
 Result<> add_block_scales(const huggingface::ConfigRoles& config, ParameterMap& map) {
-  MAXPORT_ASSIGN_OR_RETURN(const auto quantization, config.quantization());
-  int64_t block = 128;
-  if (quantization && quantization->config.contains("weight_block_size")) {
-    const Json& stated = quantization->config["weight_block_size"];
-    const Json& edge = stated.is_array() && !stated.empty() ? stated[0] : stated;
-    if (!edge.is_number_integer() || edge.get<int64_t>() < 1 ||
-        (stated.is_array() && (stated.size() != 2 || stated[1] != edge)))
-      return fail(ErrorKind::kUnsupported, "{}.weight_block_size is {}, expected two equal numbers",
-                  quantization->source, printable(stated.dump()));
-    block = edge.get<int64_t>();
-  }
+  MAXPORT_ASSIGN_OR_RETURN(const int64_t block, config.weight_block_size());
   for (std::string_view name : kBlocked) {
     MAXPORT_ASSIGN_OR_RETURN(const int64_t size, map.dimensions.get(name));
     if (size % block != 0)
