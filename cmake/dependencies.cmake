@@ -1,5 +1,6 @@
 # Every library comes from the distribution; nothing is downloaded when configuring. packages.txt lists them.
 find_package(Threads REQUIRED)
+find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(OpenSSL REQUIRED)
