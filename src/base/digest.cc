@@ -3,6 +3,11 @@
 #include <openssl/evp.h>
 #include <xxhash.h>
 
+// The same functions, choosing the widest vectors at run time; x86 only.
+#if defined(__x86_64__) && __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>
+#endif
+
 #include <array>
 
 namespace maxport {
@@ -34,6 +39,8 @@ std::string sha256_hex(ByteSpan bytes) {
   digest.update(bytes);
   return digest.finish_hex();
 }
+
+uint64_t xxh64(ByteSpan bytes) { return XXH3_64bits(bytes.data(), bytes.size()); }
 
 std::string xxh128_hex(ByteSpan bytes) {
   XXH128_canonical_t canonical;

@@ -27,6 +27,9 @@ class Sha256 {
 
 std::string sha256_hex(ByteSpan bytes);
 
+/// XXH3, 64 bits.
+uint64_t xxh64(ByteSpan bytes);
+
 /// XXH3, 128 bits, as 32 lower-case hex digits (big-endian canonical form).
 std::string xxh128_hex(ByteSpan bytes);
 

@@ -1,11 +1,10 @@
 #include "engine/pipeline.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <mutex>
 #include <thread>
 
+#include "base/digest.h"
 #include "zarr/chunk.h"
 
 namespace maxport::engine {
@@ -49,7 +48,7 @@ uint64_t chunk_work_bytes(const LeafJob& job) { return 3 * chunk_raw_bytes(job) 
 
 struct Pipeline::Worker {
   SourceWindow window;
-  std::vector<std::byte> chunk;
+  zarr::Buffer chunk;
   zarr::Scratch scratch;
   std::vector<uint64_t> digests;
   std::string key;
@@ -179,19 +178,15 @@ Result<> Pipeline::write_band(const BandRef& ref, maxport::Segment& out, const P
   const uint64_t raw = chunk_raw_bytes(job);
   const bool whole = job.grid.band_axis < 0 || job.reader.window_bytes(band) + chunk_work_bytes(job) <= worker.allowance;
   if (whole) MAXPORT_RETURN_IF_ERROR(job.reader.load(band, worker.window));
-  if (worker.chunk.size() < raw) {
-    worker.chunk = {};
-    worker.chunk.resize(raw);
-  }
+  const MutableByteSpan chunk = worker.chunk.take(raw + zarr::kChunkSpareBytes).first(raw);
   Result<> status;
   visit_chunks(ref, [&](std::span<const int64_t> position) -> Result<> {
     if (options.cancelled && options.cancelled()) return fail(ErrorKind::kInterrupted, "stopped");
     const Box box = job.grid.chunk_box(shape, position);
     if (!whole) MAXPORT_RETURN_IF_ERROR(job.reader.load(box, worker.window));
-    const MutableByteSpan chunk(worker.chunk.data(), raw);
     job.reader.fill(box, job.grid.chunk_shape, worker.window, chunk);
-    worker.digests.push_back(XXH3_64bits(chunk.data(), chunk.size()));
-    MAXPORT_ASSIGN_OR_RETURN(const ByteSpan encoded, zarr::encode_chunk(job.spec, chunk, worker.scratch));
+    worker.digests.push_back(xxh64(chunk));
+    MAXPORT_ASSIGN_OR_RETURN(const ByteSpan encoded, zarr::encode_chunk_in_place(job.spec, chunk, worker.scratch));
     worker.key.assign(job.name).push_back('/');
     zarr::append_chunk_key(job.spec, position, worker.key);
     MAXPORT_RETURN_IF_ERROR(out.put(worker.key, encoded));

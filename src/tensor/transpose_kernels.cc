@@ -17,6 +17,8 @@
 // After foreach_target.h.
 #include <hwy/highway.h>
 
+#include "tensor/transpose_lanes-inl.h"
+
 HWY_BEFORE_NAMESPACE();
 namespace maxport::HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
@@ -52,30 +54,6 @@ void transpose_tile(const TransposeTile& tile) {
 using Bytes16 = hn::FixedTag<uint8_t, 16>;
 /// 32 bytes where there are such vectors: with longer ones the registers do not suffice.
 using Bytes32 = hn::CappedTag<uint8_t, 32>;
-
-#define MAXPORT_INLINE_LAMBDA HWY_ATTR __attribute__((always_inline))
-
-template <size_t kCount, class Body>
-HWY_INLINE void unrolled(Body body) {
-  [&]<size_t... i>(std::index_sequence<i...>) MAXPORT_INLINE_LAMBDA {
-    (body(std::integral_constant<size_t, i>()), ...);
-  }(std::make_index_sequence<kCount>());
-}
-
-/// Of each 16 bytes of kCount rows of kCount elements T: element j of v[i] becomes element i of v[j]. One stage is a
-/// perfect shuffle of all elements; log2(kCount) of them transpose.
-template <class T, size_t kStages, size_t kCount, class D>
-HWY_INLINE void transpose_lanes(D d, hn::Vec<D> (&v)[kCount]) {
-  const hn::Repartition<T, D> elements;
-  hn::Vec<D> shuffled[kCount];
-  unrolled<kCount / 2>([&](auto i) MAXPORT_INLINE_LAMBDA {
-    const auto a = hn::BitCast(elements, v[i]), b = hn::BitCast(elements, v[i + kCount / 2]);
-    shuffled[2 * i] = hn::BitCast(d, hn::InterleaveLower(elements, a, b));
-    shuffled[2 * i + 1] = hn::BitCast(d, hn::InterleaveUpper(elements, a, b));
-  });
-  unrolled<kCount>([&](auto i) MAXPORT_INLINE_LAMBDA { v[i] = shuffled[i]; });
-  if constexpr (kStages > 1) transpose_lanes<T, kStages - 1>(d, v);
-}
 
 /// The rows of a block are as many as fill a vector D when they have become a column (for bytes, half of it: there are
 /// not enough registers), the columns as many as one vector of a row holds.

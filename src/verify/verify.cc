@@ -1,12 +1,11 @@
 #include "verify/verify.h"
 
-#include <xxhash.h>
-
 #include <algorithm>
 #include <mutex>
 #include <set>
 #include <thread>
 
+#include "base/digest.h"
 #include "convert/to_maxtext.h"
 #include "engine/leaf_reader.h"
 
@@ -221,7 +220,7 @@ class Verifier {
     chunk.resize(static_cast<size_t>(zarr::chunk_bytes(spec)));
     if (auto read = work.leaf->array->read_chunk(position, chunk, scratch); !read)
       return damage(work.leaf->name, read.error().message());
-    work.digests[number - work.first_chunk] = XXH3_64bits(chunk.data(), chunk.size());
+    work.digests[number - work.first_chunk] = xxh64(chunk);
     if (options_.bytes_done != nullptr) *options_.bytes_done += chunk.size();
     if (work.derived) compare_with_source(work, position, chunk, want);
   }

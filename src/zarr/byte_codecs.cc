@@ -6,20 +6,30 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
+
+#include "zarr/blosc_frame.h"
 
 namespace maxport::zarr {
 namespace {
 
 constexpr size_t kCrcBytes = 4;
+static_assert(kCrcBytes <= kSpareBytes);
 
-Result<ByteSpan> encode_blosc(const Codec& codec, ByteSpan input, Buffer& buffer) {
+Result<MutableByteSpan> encode_blosc(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch) {
+  const auto element = static_cast<size_t>(codec.type_size);
+  if (codec.compressor == "lz4" && codec.shuffle == Shuffle::kBit && codec.block_size == 0 &&
+      can_encode_blosc_frame(input.size(), element)) {
+    const MutableByteSpan out = buffer.take(blosc_frame_bound(input.size(), element) + kSpareBytes);
+    return out.first(encode_blosc_frame(input, element, 10 - codec.level, scratch, out));
+  }
   if (input.size() > static_cast<size_t>(BLOSC_MAX_BUFFERSIZE))
     return fail(ErrorKind::kInvalidArgument, "blosc takes at most {} bytes, the chunk has {}", BLOSC_MAX_BUFFERSIZE,
                 input.size());
-  MutableByteSpan out = buffer.take(input.size() + BLOSC_MAX_OVERHEAD);
+  MutableByteSpan out = buffer.take(input.size() + BLOSC_MAX_OVERHEAD + kSpareBytes);
   const int size = blosc_compress_ctx(codec.level, static_cast<int>(codec.shuffle), static_cast<size_t>(codec.type_size),
-                                      input.size(), input.data(), out.data(), out.size(), codec.compressor.c_str(),
+                                      input.size(), input.data(), out.data(), out.size() - kSpareBytes, codec.compressor.c_str(),
                                       static_cast<size_t>(codec.block_size), 1);
   if (size <= 0)
     return fail(ErrorKind::kInternal, "blosc with {} failed to compress {} bytes (code {})", codec.compressor,
@@ -27,23 +37,25 @@ Result<ByteSpan> encode_blosc(const Codec& codec, ByteSpan input, Buffer& buffer
   return out.first(static_cast<size_t>(size));
 }
 
-Result<> decode_blosc(ByteSpan input, MutableByteSpan out) {
+Result<> decode_blosc(ByteSpan input, MutableByteSpan out, Scratch& scratch) {
   MAXPORT_ASSIGN_OR_RETURN(const uint64_t size, stated_size({.kind = CodecKind::kBlosc}, input));
   if (size != out.size())
     return fail(ErrorKind::kCorruptData, "blosc data holds {} bytes, expected {}", size, out.size());
+  MAXPORT_ASSIGN_OR_RETURN(const bool done, decode_blosc_frame(input, out, scratch));
+  if (done) return {};
   const int decoded = out.empty() ? 0 : blosc_decompress_ctx(input.data(), out.data(), out.size(), 1);
   if (decoded < 0 || static_cast<size_t>(decoded) != out.size())
     return fail(ErrorKind::kCorruptData, "blosc data of {} bytes does not decode (code {})", input.size(), decoded);
   return {};
 }
 
-Result<ByteSpan> encode_zstd(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch) {
+Result<MutableByteSpan> encode_zstd(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch) {
   ZSTD_CCtx* context = scratch.zstd_compressor();
   ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters);
   ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, codec.level);
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, codec.checksum);
-  MutableByteSpan out = buffer.take(ZSTD_compressBound(input.size()));
-  const size_t size = ZSTD_compress2(context, out.data(), out.size(), input.data(), input.size());
+  MutableByteSpan out = buffer.take(ZSTD_compressBound(input.size()) + kSpareBytes);
+  const size_t size = ZSTD_compress2(context, out.data(), out.size() - kSpareBytes, input.data(), input.size());
   if (ZSTD_isError(size)) return fail(ErrorKind::kInternal, "zstd failed to compress: {}", ZSTD_getErrorName(size));
   return out.first(size);
 }
@@ -128,9 +140,9 @@ Result<> decode_bzip2(ByteSpan input, MutableByteSpan out) {
   return {};
 }
 
-Result<ByteSpan> encode_crc32c(ByteSpan input, Buffer& buffer) {
-  MutableByteSpan out = buffer.take(input.size() + kCrcBytes);
-  std::ranges::copy(input, out.begin());
+Result<MutableByteSpan> encode_crc32c(ByteSpan input, Buffer& buffer) {
+  MutableByteSpan out = buffer.take(input.size() + kCrcBytes + kSpareBytes).first(input.size() + kCrcBytes);
+  if (!input.empty()) std::memcpy(out.data(), input.data(), input.size());
   store_le(crc32c(input), out.data() + input.size());
   return out;
 }
@@ -139,11 +151,16 @@ Result<> decode_crc32c(ByteSpan input, MutableByteSpan out) {
   MAXPORT_ASSIGN_OR_RETURN(const ByteSpan content, crc32c_content(input));
   if (content.size() != out.size())
     return fail(ErrorKind::kCorruptData, "{} bytes before the CRC-32C, expected {}", content.size(), out.size());
-  std::ranges::copy(content, out.begin());
+  if (!out.empty()) std::memcpy(out.data(), content.data(), out.size());
   return {};
 }
 
 }  // namespace
+
+MutableByteSpan append_crc32c(MutableByteSpan bytes) {
+  store_le(crc32c(bytes), bytes.data() + bytes.size());
+  return {bytes.data(), bytes.size() + kCrcBytes};
+}
 
 Result<ByteSpan> crc32c_content(ByteSpan input) {
   if (input.size() < kCrcBytes)
@@ -175,9 +192,9 @@ std::string_view codec_name(CodecKind kind) {
   return "unknown";
 }
 
-Result<ByteSpan> encode_bytes(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch) {
+Result<MutableByteSpan> encode_bytes(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch) {
   switch (codec.kind) {
-    case CodecKind::kBlosc: return encode_blosc(codec, input, buffer);
+    case CodecKind::kBlosc: return encode_blosc(codec, input, buffer, scratch);
     case CodecKind::kZstd: return encode_zstd(codec, input, buffer, scratch);
     case CodecKind::kCrc32c: return encode_crc32c(input, buffer);
     default:
@@ -187,7 +204,7 @@ Result<ByteSpan> encode_bytes(const Codec& codec, ByteSpan input, Buffer& buffer
 
 Result<> decode_bytes(const Codec& codec, ByteSpan input, MutableByteSpan out, Scratch& scratch) {
   switch (codec.kind) {
-    case CodecKind::kBlosc: return decode_blosc(input, out);
+    case CodecKind::kBlosc: return decode_blosc(input, out, scratch);
     case CodecKind::kZstd: return decode_zstd(input, out, scratch);
     case CodecKind::kGzip: return decode_deflate("gzip", MAX_WBITS + 16, input, out);
     case CodecKind::kZlib: return decode_deflate("zlib", MAX_WBITS, input, out);

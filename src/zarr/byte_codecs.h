@@ -12,11 +12,17 @@ std::string_view codec_name(CodecKind kind);
 /// True for codecs that map bytes to bytes.
 bool is_byte_codec(CodecKind kind);
 
-/// Applies one codec; the result lies in `buffer`.
-Result<ByteSpan> encode_bytes(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch);
+/// Bytes that may be written after what encode_bytes returns.
+inline constexpr size_t kSpareBytes = 4;
+
+/// Applies one codec; the result lies in `buffer`, with kSpareBytes of it after its end.
+Result<MutableByteSpan> encode_bytes(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch);
 
 /// Undoes one codec and fills `out` exactly: any other decoded size is kCorruptData.
 Result<> decode_bytes(const Codec& codec, ByteSpan input, MutableByteSpan out, Scratch& scratch);
+
+/// What encode_bytes makes with CRC-32C, in place: `bytes` is followed by kSpareBytes of the same memory.
+MutableByteSpan append_crc32c(MutableByteSpan bytes);
 
 /// Checks a CRC-32C at the end of `input` and returns the bytes that it covers.
 Result<ByteSpan> crc32c_content(ByteSpan input);

@@ -14,6 +14,11 @@ namespace maxport::zarr {
 /// zlib, bz2) are kUnsupported.
 Result<ByteSpan> encode_chunk(const ArraySpec& spec, ByteSpan raw, Scratch& scratch);
 
+/// The same for a chunk that is followed by kChunkSpareBytes of its own memory, which are overwritten: a checksum then
+/// needs no copy of the chunk.
+inline constexpr size_t kChunkSpareBytes = 4;
+Result<ByteSpan> encode_chunk_in_place(const ArraySpec& spec, MutableByteSpan raw, Scratch& scratch);
+
 /// Decodes a chunk into `raw`, which must be chunk_bytes(spec) long. Wrong checksums, wrong sizes, surplus bytes and
 /// more than one zstd frame are kCorruptData.
 Result<> decode_chunk(const ArraySpec& spec, ByteSpan encoded, MutableByteSpan raw, Scratch& scratch);

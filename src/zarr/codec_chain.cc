@@ -61,11 +61,23 @@ Result<ByteSpan> encode_chain(std::span<const Codec> codecs, DType dtype, std::s
 }
 
 Result<ByteSpan> encode_byte_codecs(std::span<const Codec> codecs, ByteSpan bytes, Scratch& scratch) {
-  Buffer* buffers[] = {&scratch.first(), &scratch.second()};
-  for (size_t i = 0; i < codecs.size(); ++i) {
-    MAXPORT_ASSIGN_OR_RETURN(bytes, encode_bytes(codecs[i], bytes, *buffers[i % 2], scratch));
+  if (codecs.empty()) return bytes;
+  MAXPORT_ASSIGN_OR_RETURN(const MutableByteSpan first, encode_bytes(codecs[0], bytes, scratch.first(), scratch));
+  Buffer* buffers[] = {&scratch.second(), &scratch.first()};
+  MutableByteSpan out = first;
+  for (size_t i = 1, turn = 0; i < codecs.size(); ++i) {
+    if (codecs[i].kind == CodecKind::kCrc32c && codecs[i - 1].kind != CodecKind::kCrc32c) {
+      out = append_crc32c(out);
+      continue;
+    }
+    MAXPORT_ASSIGN_OR_RETURN(out, encode_bytes(codecs[i], out, *buffers[turn++ % 2], scratch));
   }
-  return bytes;
+  return out;
+}
+
+Result<ByteSpan> encode_byte_codecs_in_place(std::span<const Codec> codecs, MutableByteSpan bytes, Scratch& scratch) {
+  if (codecs.size() == 1 && codecs[0].kind == CodecKind::kCrc32c) return append_crc32c(bytes);
+  return encode_byte_codecs(codecs, bytes, scratch);
 }
 
 Result<ByteSpan> decode_byte_codecs(std::span<const Codec> codecs, ByteSpan encoded, uint64_t limit, Scratch& scratch) {

@@ -29,8 +29,10 @@ bool swaps_bytes(const Codec& bytes, DType dtype);
 Result<ByteSpan> encode_chain(std::span<const Codec> codecs, DType dtype, std::span<const int64_t> shape,
                               const ElementSource& source, Scratch& scratch);
 
-/// Applies codecs of bytes, one after the other.
+/// Applies codecs of bytes, one after the other. The second form may write kSpareBytes (byte_codecs.h) after `bytes`,
+/// which saves a copy when a checksum is all there is to do.
 Result<ByteSpan> encode_byte_codecs(std::span<const Codec> codecs, ByteSpan bytes, Scratch& scratch);
+Result<ByteSpan> encode_byte_codecs_in_place(std::span<const Codec> codecs, MutableByteSpan bytes, Scratch& scratch);
 
 /// Undoes codecs of bytes, the last first, taking the size of each result from the encoded bytes; nothing may decode to
 /// more than `limit` bytes. The result lies in `scratch` or in `encoded`.

@@ -1,5 +1,6 @@
 #include "zarr/scratch.h"
 
+#include <lz4.h>
 #include <zstd.h>
 
 #include "base/error.h"
@@ -17,6 +18,11 @@ void Scratch::FreeDecompressor::operator()(ZSTD_DCtx_s* context) const { ZSTD_fr
 Scratch& Scratch::inner() {
   if (!inner_) inner_ = std::make_unique<Scratch>();
   return *inner_;
+}
+
+void* Scratch::lz4_state() {
+  if (!lz4_state_) lz4_state_ = std::make_unique<std::byte[]>(static_cast<size_t>(LZ4_sizeofState()));
+  return lz4_state_.get();
 }
 
 ZSTD_CCtx_s* Scratch::zstd_compressor() {

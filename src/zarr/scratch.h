@@ -43,11 +43,15 @@ class Scratch {
   Buffer& decoded() { return buffers_[2]; }
   /// Elements whose byte order had to be reversed.
   Buffer& swapped() { return buffers_[3]; }
+  /// The bit planes of a block.
+  Buffer& planes() { return buffers_[4]; }
   /// A shard while it is put together.
   Bytes& shard() { return shard_; }
   /// For the sub-chunks of a shard.
   Scratch& inner();
 
+  /// Working memory of LZ4, LZ4_sizeofState() bytes.
+  void* lz4_state();
   ZSTD_CCtx_s* zstd_compressor();
   ZSTD_DCtx_s* zstd_decompressor();
 
@@ -58,7 +62,8 @@ class Scratch {
   struct FreeDecompressor {
     void operator()(ZSTD_DCtx_s* context) const;
   };
-  Buffer buffers_[4];
+  Buffer buffers_[5];
+  std::unique_ptr<std::byte[]> lz4_state_;
   Bytes shard_;
   std::unique_ptr<ZSTD_CCtx_s, FreeCompressor> zstd_compressor_;
   std::unique_ptr<ZSTD_DCtx_s, FreeDecompressor> zstd_decompressor_;
