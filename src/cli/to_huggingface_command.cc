@@ -21,6 +21,7 @@ constexpr std::array kOptions{
     maxtext::ProgramOption{"dry_run", OptionValue::kNone, "", "say what would be written and write nothing"},
     maxtext::ProgramOption{"json", OptionValue::kNone, "", "print the report as JSON"},
     maxtext::ProgramOption{"overwrite", OptionValue::kNone, "", "replace the model folder if it is there"},
+    maxtext::ProgramOption{"sync", OptionValue::kNone, "", "make everything durable before publishing (default; --nosync: do not)"},
     maxtext::ProgramOption{"threads", OptionValue::kRequired, "N", "worker threads (default: all processors)"},
     maxtext::ProgramOption{"max_memory", OptionValue::kRequired, "SIZE", "memory to stay below (default: 20 MiB and 44 MiB a thread)"},
     maxtext::ProgramOption{"quiet", OptionValue::kNone, "", "print warnings and errors only"},
@@ -60,6 +61,7 @@ Result<convert::ToHuggingfaceOptions> read_options(const ConversionArguments& ar
   options.max_shard_size = arguments.option_value("max_shard_size").value_or(options.max_shard_size);
   options.hf_folder = arguments.hf_model_path;
   options.as_text_model = arguments.option_is_on("as_text_model");
+  options.sync = !arguments.options.contains("sync") || arguments.option_is_on("sync");
   options.overwrite = arguments.option_is_on("overwrite");
   MAXPORT_ASSIGN_OR_RETURN(options.threads, read_threads(arguments));
   MAXPORT_ASSIGN_OR_RETURN(options.max_memory, read_max_memory(arguments));

@@ -186,6 +186,7 @@ Json ToHuggingface::identity() const {
 Result<huggingface::WriterOptions> ToHuggingface::writer_options() const {
   huggingface::WriterOptions out;
   out.max_shard_size = options_.max_shard_size;
+  out.sync = options_.sync;
   const std::string working = options_.output + ".maxport-tmp", journal = join_path(working, kJournalName);
   MAXPORT_ASSIGN_OR_RETURN(const auto kind, storage_.kind(working));
   if (!kind) return out;

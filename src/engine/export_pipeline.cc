@@ -8,10 +8,11 @@
 namespace maxport::engine {
 namespace {
 
-/// Stored bytes that a unit of work gathers, unless a single chunk is larger.
-constexpr int64_t kUnitBytes = int64_t{12} << 20;
-/// Bytes of a tensor that are put together before they are written.
-constexpr int64_t kPieceBytes = int64_t{8} << 20;
+/// Stored bytes that a unit of work gathers, unless a single chunk is larger: the bands in which this program writes a
+/// leaf (grid.h), so that what is contiguous in the tensor comes together.
+constexpr int64_t kUnitBytes = kMaximumBandBytes;
+/// Bytes of a tensor that are put together before they are written: still in the second-level cache then.
+constexpr int64_t kPieceBytes = int64_t{512} << 10;
 /// Stored bytes of a segment, as in pipeline.cc.
 constexpr uint64_t kMinimumSegmentBytes = uint64_t{8} << 20;
 constexpr uint64_t kMaximumSegmentBytes = uint64_t{128} << 20;
@@ -30,8 +31,8 @@ int64_t innermost_stride(const plan::Plan& plan, const plan::Leaf& leaf) {
 }  // namespace
 
 struct ExportPipeline::Worker {
-  std::vector<std::vector<std::byte>> boxes;  // one a leaf of the group
-  std::vector<std::byte> piece;
+  std::vector<zarr::Buffer> boxes;  // one a leaf of the group
+  zarr::Buffer piece;
   zarr::Scratch scratch;
 };
 
@@ -146,7 +147,7 @@ uint64_t ExportPipeline::unit_bytes(const Group& group) const {
   const auto box = static_cast<uint64_t>(element_count(group.box) * dtype_bytes(spec.dtype));
   const auto chunk = static_cast<uint64_t>(zarr::chunk_bytes(spec));
   // The gathered boxes, a chunk encoded and decoded, and the piece that is being put together.
-  return box * group.leaves.size() + 2 * chunk + static_cast<uint64_t>(kPieceBytes) * 2 + (uint64_t{2} << 20);
+  return box * group.leaves.size() + 2 * chunk + static_cast<uint64_t>(kPieceBytes) + (uint64_t{2} << 20);
 }
 
 MemoryForecast ExportPipeline::forecast(const PipelineOptions& options) const {
@@ -196,12 +197,12 @@ Result<> ExportPipeline::write_region(const Group& group, const plan::Link& link
   }
   const std::vector<int64_t> dense = row_major_strides(extents);
   walk.target_strides.assign(dense.begin(), dense.begin() + static_cast<std::ptrdiff_t>(rank));
-  worker.piece.resize(std::max(worker.piece.size(), static_cast<size_t>(element_count(extents) * element)));
+  const MutableByteSpan piece = worker.piece.take(static_cast<size_t>(element_count(extents) * element));
   for (size_t i = 0; i < group.leaves.size(); ++i) {
     const models::Arithmetic& arithmetic = plan_.leaves[group.leaves[i]].arithmetic;
     const ElementOp op{stored, target, op_kind(arithmetic.kind), arithmetic.to_huggingface, target};
-    strided_copy(walk, op, worker.boxes[i].data() + region.box_offset * dtype_bytes(stored),
-                 worker.piece.data() + static_cast<int64_t>(i) * element);
+    strided_copy(walk, op, worker.boxes[i].content().data() + region.box_offset * dtype_bytes(stored),
+                 piece.data() + static_cast<int64_t>(i) * element);
   }
 
   size_t outer = extents.size();
@@ -213,8 +214,7 @@ Result<> ExportPipeline::write_region(const Group& group, const plan::Link& link
     int64_t offset = region.tensor_offset;
     for (size_t k = 0; k < outer; ++k) offset += at[k] * strides[k];
     MAXPORT_RETURN_IF_ERROR(out.write(link.tensor, static_cast<uint64_t>(offset * element),
-                                      ByteSpan(worker.piece).subspan(static_cast<size_t>(i * run * element),
-                                                                     static_cast<size_t>(run * element))));
+                                      piece.subspan(static_cast<size_t>(i * run * element), static_cast<size_t>(run * element))));
     for (size_t k = outer; k-- > 0;) {
       if (++at[k] < extents[k]) break;
       at[k] = 0;
@@ -247,17 +247,26 @@ Result<> ExportPipeline::run_unit(const Group& group, uint64_t unit, TensorWrite
     box.origin[axis] = position * group.box[axis];
     box.shape[axis] = std::min(group.box[axis], shape[axis] - box.origin[axis]);
   }
-  worker.boxes.resize(std::max(worker.boxes.size(), group.leaves.size()));
   for (size_t i = 0; i < group.leaves.size(); ++i) {
     const zarr::ArrayReader& array = *arrays_[group.leaves[i]];
     const auto bytes = static_cast<size_t>(element_count(box.shape) * dtype_bytes(array.spec().dtype));
-    if (worker.boxes[i].size() < bytes) {
-      worker.boxes[i] = {};
-      worker.boxes[i].resize(bytes);
-    }
-    MAXPORT_RETURN_IF_ERROR(array.read(box, MutableByteSpan(worker.boxes[i]).first(bytes), worker.scratch));
+    MAXPORT_RETURN_IF_ERROR(array.read(box, worker.boxes[i].take(bytes), worker.scratch));
   }
   return write_regions(group, box, out, worker);
+}
+
+/// Buffers of their final size at once: growing step by step leaves holes that the allocator keeps.
+void ExportPipeline::prepare(Worker& worker) const {
+  std::vector<size_t> largest;
+  for (const Group& group : groups_) {
+    largest.resize(std::max(largest.size(), group.leaves.size()));
+    for (size_t i = 0; i < group.leaves.size(); ++i)
+      largest[i] = std::max(largest[i], static_cast<size_t>(element_count(group.box) *
+                                                            dtype_bytes(arrays_[group.leaves[i]]->spec().dtype)));
+  }
+  worker.boxes.resize(largest.size());
+  for (size_t i = 0; i < largest.size(); ++i) worker.boxes[i].take(largest[i]);
+  worker.piece.take(static_cast<size_t>(kPieceBytes));
 }
 
 Result<> ExportPipeline::run_segment(Segment& segment, TensorWriter& out, const PipelineOptions& options,
@@ -285,6 +294,7 @@ Result<> ExportPipeline::run(TensorWriter& out, const PipelineOptions& options) 
   inner.cancelled = [&] { return failed.load(std::memory_order_relaxed) || (options.cancelled && options.cancelled()); };
   const auto work = [&] {
     Worker worker;
+    prepare(worker);
     for (size_t segment; !failed && (segment = next.fetch_add(1)) < segments_.size();) {
       if (segments_[segment].finished) continue;
       if (Result<> status = run_segment(segments_[segment], out, inner, worker); !status) {

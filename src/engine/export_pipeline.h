@@ -57,6 +57,7 @@ class ExportPipeline {
   void cut_segments();
   size_t group_of(uint64_t unit) const;
   uint64_t raw_bytes(uint64_t unit) const;
+  void prepare(Worker& worker) const;
   Result<> run_segment(Segment& segment, TensorWriter& out, const PipelineOptions& options, Worker& worker);
   Shape choose_box(uint32_t leaf) const;
   std::vector<uint32_t> companions(uint32_t leaf) const;

@@ -125,7 +125,7 @@ Result<> ShardedWriter::publish(const Json& config) {
   for (size_t file = 0; file < plan_.files.size(); ++file) {
     // Also creates the files of which nothing was written: tensors may all be empty.
     MAXPORT_ASSIGN_OR_RETURN(const auto writer, open(file, false));
-    MAXPORT_RETURN_IF_ERROR(writer->sync());
+    if (options_.sync) MAXPORT_RETURN_IF_ERROR(writer->sync());
     MAXPORT_RETURN_IF_ERROR(check_complete(file));
   }
   open_.clear();
@@ -133,7 +133,7 @@ Result<> ShardedWriter::publish(const Json& config) {
     MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(working_, options_.weights_stem + ".safetensors.index.json"),
                                                 file_text(index_json(plan_, tensors_))));
   MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(working_, options_.config_name), file_text(config)));
-  MAXPORT_RETURN_IF_ERROR(storage_.sync_directory(working_));
+  if (options_.sync) MAXPORT_RETURN_IF_ERROR(storage_.sync_directory(working_));
   return move_into_place();
 }
 

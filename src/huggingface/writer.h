@@ -26,6 +26,7 @@ enum class Leftover {
 struct WriterOptions {
   std::string max_shard_size = std::string(kDefaultMaxShardSize);
   Leftover leftover = Leftover::kRefuse;
+  bool sync = true;  ///< publish() makes everything durable first
   size_t max_open_files = 32;
   std::map<std::string, std::string> metadata = safetensors::kTorchMetadata;
   std::string weights_stem = "model";  ///< "adapter_model" for an adapter

@@ -207,8 +207,9 @@ class LocalStorage final : public Storage {
     MAXPORT_RETURN_IF_ERROR(check_path("creating", path));
     Descriptor descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666));
     if (descriptor.value() < 0) return fail_with_errno("creating", path);
-    MAXPORT_RETURN_IF_ERROR(check_regular(descriptor, "creating", path));
-    if (truncate && ::ftruncate(descriptor.value(), 0) != 0) return fail_with_errno("emptying", path);
+    MAXPORT_ASSIGN_OR_RETURN(const struct stat status, check_regular(descriptor, "creating", path));
+    // Not when it is empty already: ext4 would then start to write a new file out as soon as it is closed.
+    if (truncate && status.st_size > 0 && ::ftruncate(descriptor.value(), 0) != 0) return fail_with_errno("emptying", path);
     return std::make_unique<LocalWritableFile>(path, std::move(descriptor));
   }
 

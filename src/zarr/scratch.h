@@ -22,6 +22,8 @@ class Buffer {
     }
     return {bytes_.get(), count};
   }
+  /// All of the memory, for reading what was put into it.
+  ByteSpan content() const { return {bytes_.get(), capacity_}; }
 
  private:
   std::unique_ptr<std::byte[]> bytes_;
