@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "tensor/cast.h"
+
 namespace maxport::forward {
 namespace {
 
@@ -49,8 +51,9 @@ void l2_norm(Matrix& x, int64_t width, double epsilon) {
 Result<Activation> activation_of(std::string_view name, bool gelu_is_tanh) {
   if (name == "silu" || name == "swish") return Activation::kSilu;
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
+  if (name == "sigmoid") return Activation::kSigmoid;
   if (name == "gelu") return gelu_is_tanh ? Activation::kGeluTanh : Activation::kGelu;
-  return fail(ErrorKind::kUnsupported, "no forward pass knows the activation \"{}\"; known are silu, gelu and gelu_pytorch_tanh",
+  return fail(ErrorKind::kUnsupported, "no forward pass knows the activation \"{}\"; known are silu, sigmoid, gelu and gelu_pytorch_tanh",
               printable(name));
 }
 
@@ -61,6 +64,7 @@ float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 float activate(Activation activation, float x) {
   switch (activation) {
     case Activation::kSilu: return x * sigmoid(x);
+    case Activation::kSigmoid: return sigmoid(x);
     case Activation::kGelu: return 0.5f * x * (1 + std::erf(x * std::numbers::sqrt2_v<float> / 2));
     case Activation::kGeluTanh: {
       const float root = std::sqrt(2 * std::numbers::inv_pi_v<float>);
@@ -105,6 +109,12 @@ Matrix columns(const Matrix& x, int64_t begin, int64_t count) {
   Matrix out(x.rows, count);
   for (int64_t r = 0; r < x.rows; ++r) std::copy_n(x.row(r) + begin, count, out.row(r));
   return out;
+}
+
+void round_to_bfloat16(std::span<float> values) {
+  std::vector<std::byte> rounded(values.size() * 2);
+  cast(DType::kFloat32, std::as_bytes(values), DType::kBfloat16, rounded);
+  cast(DType::kBfloat16, rounded, DType::kFloat32, std::as_writable_bytes(values));
 }
 
 void softmax_rows(Matrix& x) {

@@ -18,7 +18,7 @@ void rms_norm(Matrix& x, int64_t width, double epsilon);
 /// x / sqrt(sum(x^2) + epsilon) over runs of `width` columns.
 void l2_norm(Matrix& x, int64_t width, double epsilon);
 
-enum class Activation { kSilu, kGeluTanh, kGelu };
+enum class Activation { kSilu, kGeluTanh, kGelu, kSigmoid };
 /// By the name that transformers' and MaxText's configurations use ("silu", "swish", "gelu_pytorch_tanh", "gelu"). MaxText's
 /// "gelu" is the tanh form: `gelu_is_tanh`.
 Result<Activation> activation_of(std::string_view name, bool gelu_is_tanh);
@@ -38,6 +38,9 @@ void scale(Matrix& x, float factor);
 void soft_cap(Matrix& x, double cap);
 /// Columns [begin, begin + count) as a matrix of their own.
 Matrix columns(const Matrix& x, int64_t begin, int64_t count);
+
+/// Rounds to the nearest bfloat16, ties to even.
+void round_to_bfloat16(std::span<float> values);
 
 /// The softmax of each row, in place.
 void softmax_rows(Matrix& x);

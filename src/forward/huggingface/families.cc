@@ -14,13 +14,19 @@ struct Entry {
 
 // Sorted by name.
 constexpr std::array kFamilies = {
+    Entry{"deepseek_v2", huggingface_deepseek},
+    Entry{"deepseek_v3", huggingface_deepseek},
+    Entry{"deepseek_v32", huggingface_deepseek},
     Entry{"gemma2", huggingface_gemma2},
     Entry{"gemma3_text", huggingface_gemma3},
+    Entry{"gpt_oss", huggingface_gpt_oss},
     Entry{"llama", huggingface_llama},
     Entry{"mistral", huggingface_mistral},
+    Entry{"mixtral", huggingface_mixtral},
     Entry{"olmo3", huggingface_olmo3},
     Entry{"qwen2", huggingface_qwen2},
     Entry{"qwen3", huggingface_qwen3},
+    Entry{"qwen3_moe", huggingface_qwen3_moe},
     Entry{"qwen3_vl_text", huggingface_qwen3},
 };
 

@@ -24,6 +24,10 @@ Result<std::unique_ptr<Decoder>> huggingface_qwen3(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_gemma2(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_gemma3(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_olmo3(HuggingfaceModel model);
+Result<std::unique_ptr<Decoder>> huggingface_mixtral(HuggingfaceModel model);
+Result<std::unique_ptr<Decoder>> huggingface_qwen3_moe(HuggingfaceModel model);
+Result<std::unique_ptr<Decoder>> huggingface_gpt_oss(HuggingfaceModel model);
+Result<std::unique_ptr<Decoder>> huggingface_deepseek(HuggingfaceModel model);
 
 /// One entry a layer: the configuration's layer_types, else "sliding_attention" except in every `period`-th layer.
 Result<std::vector<std::string>> layer_types_or_period(const huggingface::ConfigRoles& config, int64_t period);

@@ -15,9 +15,13 @@ struct Entry {
 
 // Sorted by name.
 constexpr std::array kFamilies = {
+    Entry{"deepseek", maxtext_deepseek},
     Entry{"gemma2", maxtext_gemma2}, Entry{"gemma3", maxtext_gemma3}, Entry{"llama2", maxtext_llama},
     Entry{"mistral", maxtext_llama}, Entry{"olmo3", maxtext_olmo3},   Entry{"qwen2", maxtext_qwen2},
     Entry{"qwen3", maxtext_qwen3},
+    Entry{"gpt_oss", maxtext_gpt_oss},
+    Entry{"mixtral", maxtext_mixtral},
+    Entry{"qwen3_moe", maxtext_qwen3_moe},
 };
 
 }  // namespace
