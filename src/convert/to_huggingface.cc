@@ -238,9 +238,7 @@ Result<> ToHuggingface::fill(huggingface::ShardedWriter& writer, bool resume, To
     ++report.segments_resumed;
   }
   engine::PipelineOptions options = pipeline_options();
-  std::mutex mutex;
   options.finished = [&](const engine::SegmentResult& segment) -> Result<> {
-    const std::lock_guard lock(mutex);
     if (options_.sync) MAXPORT_RETURN_IF_ERROR(writer.sync());
     return journal->append(segment);
   };

@@ -1,9 +1,7 @@
 #include "engine/export_pipeline.h"
 
 #include <algorithm>
-#include <mutex>
 #include <numeric>
-#include <thread>
 
 namespace maxport::engine {
 namespace {
@@ -75,9 +73,9 @@ void ExportPipeline::cut_segments() {
 }
 
 Result<> ExportPipeline::adopt(uint64_t segment) {
-  if (segment >= segments_.size() || segments_[segment].finished)
+  if (segment >= segments_.size() || segments_[segment].adopted)
     return fail(ErrorKind::kCorruptData, "the journal names segment {}, which this conversion does not have", segment);
-  segments_[segment].finished = true;
+  segments_[segment].adopted = true;
   for (uint64_t i = 0; i < segments_[segment].unit_count; ++i)
     progress_.bytes_done += raw_bytes(segments_[segment].first_unit + i);
   return {};
@@ -269,45 +267,33 @@ void ExportPipeline::prepare(Worker& worker) const {
   worker.piece.take(static_cast<size_t>(kPieceBytes));
 }
 
-Result<> ExportPipeline::run_segment(Segment& segment, TensorWriter& out, const PipelineOptions& options,
-                                     Worker& worker) {
+Result<Finisher::Task> ExportPipeline::write_segment(size_t index, TensorWriter& out, const PipelineOptions& options,
+                                                     const Cancelled& cancelled, Worker& worker) {
+  const Segment& segment = segments_[index];
   for (uint64_t unit = segment.first_unit; unit < segment.first_unit + segment.unit_count; ++unit) {
-    if (options.cancelled()) return fail(ErrorKind::kInterrupted, "stopped");
+    if (cancelled()) return fail(ErrorKind::kInterrupted, "stopped");
     const size_t group = group_of(unit);
     MAXPORT_RETURN_IF_ERROR(run_unit(groups_[group], unit - first_unit_[group], out, worker));
     progress_.bytes_done += raw_bytes(unit);
   }
-  segment.finished = true;
-  if (!options.finished) return {};
-  SegmentResult result;
-  result.record.index = static_cast<uint64_t>(&segment - segments_.data());
-  return options.finished(result);
+  return [&options, index]() -> Result<> {
+    SegmentResult result;
+    result.record.index = index;
+    return options.finished ? options.finished(result) : Result<>();
+  };
 }
 
 Result<> ExportPipeline::run(TensorWriter& out, const PipelineOptions& options) {
-  const MemoryForecast memory = forecast(options);
-  std::atomic<size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::mutex mutex;
-  Result<> first_error;
-  PipelineOptions inner = options;
-  inner.cancelled = [&] { return failed.load(std::memory_order_relaxed) || (options.cancelled && options.cancelled()); };
-  const auto work = [&] {
-    Worker worker;
-    prepare(worker);
-    for (size_t segment; !failed && (segment = next.fetch_add(1)) < segments_.size();) {
-      if (segments_[segment].finished) continue;
-      if (Result<> status = run_segment(segments_[segment], out, inner, worker); !status) {
-        const std::lock_guard lock(mutex);
-        if (!failed.exchange(true)) first_error = std::move(status);
-      }
-    }
+  SegmentRun run{.count = segments_.size(), .threads = forecast(options).threads, .is_done = {}, .cancelled = options.cancelled, .start_thread = {}};
+  run.is_done = [&](size_t segment) { return segments_[segment].adopted; };
+  run.start_thread = [&]() -> MakeSegment {
+    const auto worker = std::make_shared<Worker>();
+    prepare(*worker);
+    return [&, worker](size_t segment, const Cancelled& cancelled) {
+      return write_segment(segment, out, options, cancelled, *worker);
+    };
   };
-  std::vector<std::jthread> others;
-  for (int i = 1; i < memory.threads; ++i) others.emplace_back(work);
-  work();
-  others.clear();
-  return first_error;
+  return run_segments(run);
 }
 
 }  // namespace maxport::engine

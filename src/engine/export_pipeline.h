@@ -49,7 +49,7 @@ class ExportPipeline {
   };
   struct Segment {
     uint64_t first_unit, unit_count;
-    bool finished = false;
+    bool adopted = false;
   };
   struct Worker;
 
@@ -58,7 +58,8 @@ class ExportPipeline {
   size_t group_of(uint64_t unit) const;
   uint64_t raw_bytes(uint64_t unit) const;
   void prepare(Worker& worker) const;
-  Result<> run_segment(Segment& segment, TensorWriter& out, const PipelineOptions& options, Worker& worker);
+  Result<Finisher::Task> write_segment(size_t index, TensorWriter& out, const PipelineOptions& options,
+                                       const Cancelled& cancelled, Worker& worker);
   Shape choose_box(uint32_t leaf) const;
   std::vector<uint32_t> companions(uint32_t leaf) const;
   uint64_t unit_bytes(const Group& group) const;

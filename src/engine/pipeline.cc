@@ -1,8 +1,6 @@
 #include "engine/pipeline.h"
 
 #include <algorithm>
-#include <mutex>
-#include <thread>
 
 #include "base/digest.h"
 #include "zarr/chunk.h"
@@ -170,8 +168,7 @@ void Pipeline::visit_chunks(const BandRef& ref, const std::function<Result<>(std
   for (position[axis] = 0; position[axis] < count && status; ++position[axis]) status = visit(position);
 }
 
-Result<> Pipeline::write_band(const BandRef& ref, maxport::Segment& out, const PipelineOptions& options,
-                              Worker& worker) {
+Result<> Pipeline::write_band(const BandRef& ref, maxport::Segment& out, const Cancelled& cancelled, Worker& worker) {
   const LeafJob& job = jobs_[ref.job];
   const Shape& shape = job.reader.shape();
   const Box band = job.grid.band_box(shape, unravel(ref.band, band_counts(job)));
@@ -181,7 +178,7 @@ Result<> Pipeline::write_band(const BandRef& ref, maxport::Segment& out, const P
   const MutableByteSpan chunk = worker.chunk.take(raw + zarr::kChunkSpareBytes).first(raw);
   Result<> status;
   visit_chunks(ref, [&](std::span<const int64_t> position) -> Result<> {
-    if (options.cancelled && options.cancelled()) return fail(ErrorKind::kInterrupted, "stopped");
+    if (cancelled()) return fail(ErrorKind::kInterrupted, "stopped");
     const Box box = job.grid.chunk_box(shape, position);
     if (!whole) MAXPORT_RETURN_IF_ERROR(job.reader.load(box, worker.window));
     job.reader.fill(box, job.grid.chunk_shape, worker.window, chunk);
@@ -197,49 +194,33 @@ Result<> Pipeline::write_band(const BandRef& ref, maxport::Segment& out, const P
   return status;
 }
 
-Result<> Pipeline::write_segment(size_t segment, KeyValueWriter& store, const PipelineOptions& options,
-                                 Worker& worker) {
+Result<Finisher::Task> Pipeline::write_segment(size_t segment, KeyValueWriter& store, const PipelineOptions& options,
+                                               const Cancelled& cancelled, Worker& worker) {
   MAXPORT_ASSIGN_OR_RETURN(std::unique_ptr<maxport::Segment> out, store.start_segment(first_segment_ + segment));
   worker.digests.clear();
   for (uint64_t band = 0; band < segments_[segment].band_count; ++band) {
     const BandRef ref = find_band(segments_[segment].first_band + band);
-    MAXPORT_RETURN_IF_ERROR(
-        with_context(write_band(ref, *out, options, worker), "converting " + jobs_[ref.job].name));
+    MAXPORT_RETURN_IF_ERROR(with_context(write_band(ref, *out, cancelled, worker), "converting " + jobs_[ref.job].name));
   }
-  MAXPORT_ASSIGN_OR_RETURN(SegmentRecord record, out->finish(options.sync));
-  SegmentResult result{std::move(record), worker.digests};
-  return options.finished(result);
+  return [this, segment, &options, out = std::shared_ptr(std::move(out)), digests = worker.digests]() -> Result<> {
+    MAXPORT_ASSIGN_OR_RETURN(SegmentRecord record, out->finish(options.sync));
+    store_digests(segment, digests);
+    return options.finished ? options.finished({std::move(record), digests}) : Result<>();
+  };
 }
 
 Result<> Pipeline::run(KeyValueWriter& store, const PipelineOptions& options) {
   MAXPORT_ASSIGN_OR_RETURN(const MemoryForecast memory, forecast(options));
-  std::atomic<size_t> next{0};
-  std::mutex mutex;
-  Result<> first_error;
-  std::atomic<bool> failed{false};
-  PipelineOptions inner = options;
-  inner.cancelled = [&] { return failed.load(std::memory_order_relaxed) || (options.cancelled && options.cancelled()); };
-  inner.finished = [&](const SegmentResult& result) -> Result<> {
-    const std::lock_guard lock(mutex);
-    store_digests(result.record.index - first_segment_, result.digests);
-    return options.finished ? options.finished(result) : Result<>();
+  SegmentRun run{.count = segments_.size(), .threads = memory.threads, .is_done = {}, .cancelled = options.cancelled, .start_thread = {}};
+  run.is_done = [&](size_t segment) { return adopted_[segment]; };
+  run.start_thread = [&]() -> MakeSegment {
+    const auto worker = std::make_shared<Worker>();
+    worker->allowance = memory.per_thread;
+    return [&, worker](size_t segment, const Cancelled& cancelled) {
+      return write_segment(segment, store, options, cancelled, *worker);
+    };
   };
-  const auto work = [&] {
-    Worker worker;
-    worker.allowance = memory.per_thread;
-    for (size_t segment; !failed && (segment = next.fetch_add(1)) < segments_.size();) {
-      if (adopted_[segment]) continue;
-      if (Result<> status = write_segment(segment, store, inner, worker); !status) {
-        const std::lock_guard lock(mutex);
-        if (!failed.exchange(true)) first_error = std::move(status);
-      }
-    }
-  };
-  std::vector<std::jthread> others;
-  for (int i = 1; i < memory.threads; ++i) others.emplace_back(work);
-  work();
-  others.clear();
-  return first_error;
+  return run_segments(run);
 }
 
 }  // namespace maxport::engine

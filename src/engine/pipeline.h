@@ -14,6 +14,7 @@
 
 #include "engine/grid.h"
 #include "engine/leaf_reader.h"
+#include "engine/run_segments.h"
 #include "storage/key_value_store.h"
 #include "zarr/array_spec.h"
 
@@ -45,10 +46,10 @@ struct SegmentResult {
 struct PipelineOptions {
   int threads = 1;
   uint64_t max_memory = 0;  ///< bytes; 0 means default_memory(threads)
-  bool sync = true;         ///< make each segment durable before it is reported
+  bool sync = true;         ///< make each segment durable before it is told about
   /// Asked between bands; true ends the run with kInterrupted.
   std::function<bool()> cancelled;
-  /// Told about each finished segment, from any thread but one at a time.
+  /// Told about each finished segment, one at a time, from a thread of its own.
   std::function<Result<>(const SegmentResult&)> finished;
 };
 
@@ -103,8 +104,9 @@ class Pipeline {
 
   void cut_segments(uint64_t segment_bytes);
   BandRef find_band(uint64_t band) const;
-  Result<> write_segment(size_t segment, KeyValueWriter& store, const PipelineOptions& options, Worker& worker);
-  Result<> write_band(const BandRef& ref, maxport::Segment& out, const PipelineOptions& options, Worker& worker);
+  Result<Finisher::Task> write_segment(size_t segment, KeyValueWriter& store, const PipelineOptions& options,
+                                       const Cancelled& cancelled, Worker& worker);
+  Result<> write_band(const BandRef& ref, maxport::Segment& out, const Cancelled& cancelled, Worker& worker);
   void visit_chunks(const BandRef& ref, const std::function<Result<>(std::span<const int64_t>)>& visit,
                     Result<>& status) const;
   void store_digests(size_t segment, const std::vector<uint64_t>& digests);

@@ -16,11 +16,32 @@ constexpr std::string_view kManifestName = "manifest.ocdbt";
 constexpr std::string_view kNodeFolder = "d/";
 constexpr size_t kBufferBytes = size_t{512} << 10;
 
+/// Folders of the database whose own names are durable.
+class SyncedFolders {
+ public:
+  /// A file's name is durable once its folder is, and that one's name once its own folder is, and so on.
+  Result<> sync(Storage& storage, const std::string& root, const std::string& folder) {
+    const auto sync_one = [&](const std::string& at) { return storage.sync_directory(at == "." ? root : join_path(root, at)); };
+    MAXPORT_RETURN_IF_ERROR(sync_one(folder));
+    for (std::string at = folder; at != "."; at = parent_path(at)) {
+      const std::lock_guard lock(mutex_);
+      if (known_.contains(at)) continue;
+      MAXPORT_RETURN_IF_ERROR(sync_one(parent_path(at)));
+      known_.insert(at);
+    }
+    return {};
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> known_;
+};
+
 /// Appends to a file in large pieces; creates it and its folders when the first byte comes.
 class BufferedFile {
  public:
-  BufferedFile(Storage& storage, std::string root, std::string name)
-      : storage_(storage), root_(std::move(root)), name_(std::move(name)) {}
+  BufferedFile(Storage& storage, SyncedFolders& folders, std::string root, std::string name)
+      : storage_(storage), folders_(folders), root_(std::move(root)), name_(std::move(name)) {}
 
   uint64_t size() const { return written_ + buffer_.size(); }
   bool is_empty() const { return size() == 0; }
@@ -43,11 +64,7 @@ class BufferedFile {
     if (!file_) return {};
     if (sync) MAXPORT_RETURN_IF_ERROR(file_->sync());
     MAXPORT_RETURN_IF_ERROR(file_->close());
-    if (!sync) return {};
-    // The file's name is durable once every folder down to it is.
-    for (std::string at = parent_path(name_); at != "."; at = parent_path(at))
-      MAXPORT_RETURN_IF_ERROR(storage_.sync_directory(join_path(root_, at)));
-    return storage_.sync_directory(root_);
+    return sync ? folders_.sync(storage_, root_, parent_path(name_)) : Result<>();
   }
 
  private:
@@ -70,6 +87,7 @@ class BufferedFile {
   }
 
   Storage& storage_;
+  SyncedFolders& folders_;
   const std::string root_;
   const std::string name_;
   std::unique_ptr<WritableFile> file_;
@@ -180,6 +198,7 @@ class DatabaseWriter final : public KeyValueWriter {
   Storage& storage_;
   const std::string root_;
   const WriterOptions options_;
+  SyncedFolders folders_;
   std::mutex mutex_;
   std::set<uint64_t> indices_;
   std::map<uint64_t, std::pair<Run, std::string>> runs_;  // by the segment's index, with the data file
@@ -188,9 +207,9 @@ class DatabaseWriter final : public KeyValueWriter {
 
 class DatabaseSegment final : public Segment {
  public:
-  DatabaseSegment(Storage& storage, const std::string& root, std::string name, const WriterOptions& options,
+  DatabaseSegment(Storage& storage, SyncedFolders& folders, const std::string& root, std::string name, const WriterOptions& options,
                   DatabaseWriter& writer, uint64_t index)
-      : options_(options), writer_(writer), name_(std::move(name)), file_(storage, root, name_) {
+      : options_(options), writer_(writer), name_(std::move(name)), file_(storage, folders, root, name_) {
     record_.index = index;
   }
 
@@ -227,7 +246,7 @@ Result<std::unique_ptr<Segment>> DatabaseWriter::start_segment(uint64_t index) {
   const std::string name = file_name(options_.data_folder, fmt::format("segment/{}", index));
   MAXPORT_RETURN_IF_ERROR(resolve_path("", name));
   MAXPORT_RETURN_IF_ERROR(claim_index(index));
-  return std::make_unique<DatabaseSegment>(storage_, root_, name, options_, *this, index);
+  return std::make_unique<DatabaseSegment>(storage_, folders_, root_, name, options_, *this, index);
 }
 
 /// Records come back from a journal, so they are looked at like any other input.
@@ -285,7 +304,7 @@ Result<BuiltTree> DatabaseWriter::write_tree(const DataFile& node_file, bool syn
     files.push_back(split_path(run.second));
   }
   MAXPORT_ASSIGN_OR_RETURN(const std::vector<Place> places, sorted_places());
-  BufferedFile file(storage_, root_, node_file.path());
+  BufferedFile file(storage_, folders_, root_, node_file.path());
   const auto store = [&file](ByteSpan node) -> Result<uint64_t> {
     const uint64_t offset = file.size();
     MAXPORT_RETURN_IF_ERROR(file.append(node));
