@@ -4,16 +4,9 @@
 
 #include "forward/matmul.h"
 #include "forward/maxtext/rotary_settings.h"
-#include "tensor/cast.h"
 
 namespace maxport::forward {
 namespace {
-
-void round_to_bfloat16(std::span<float> values) {
-  std::vector<std::byte> rounded(values.size() * 2);
-  cast(DType::kFloat32, std::as_bytes(values), DType::kBfloat16, rounded);
-  cast(DType::kBfloat16, rounded, DType::kFloat32, std::as_writable_bytes(values));
-}
 
 /// A setting that MaxText leaves at null, 0 or 0.0 when it is off.
 Result<double> number_or_zero(const maxtext::Settings& settings, std::string_view key) {
