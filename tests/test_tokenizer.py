@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 
 import pytest
@@ -211,3 +212,25 @@ def test_ids_without_a_token_and_broken_text_are_errors(tmp_path):
   tokenizer.save(str(path))
   answer, = ask(path, [[tokenizer.get_vocab_size()]])
   assert f"no token with the id {tokenizer.get_vocab_size()}" in answer["error"]
+
+
+def test_a_prompt_is_run_as_its_ids(tmp_path):
+  folder = tmp_path / "model"
+  shutil.copytree(support.LLAMA / "hf", folder)
+  tokenizer = trained(pre_tokenizers.Split(" ", "isolated"), decoders.Fuse(), alphabet=False, size=140)  # of 160 rows
+  prompt = "The quick brown fox"
+  ids = tokenizer.encode(prompt).ids
+  without = support.run("logits", folder, f"--prompt={prompt}")
+  assert without.status == 2 and "--tokenizer names one" in without.err
+  tokenizer.save(str(tmp_path / "tokenizer.json"))
+  elsewhere = support.run("logits", folder, f"--prompt={prompt}", f"--tokenizer={tmp_path}", "--json")
+  tokenizer.save(str(folder / "tokenizer.json"))
+  beside = support.run("logits", folder, f"--prompt={prompt}", "--json")
+  plain = support.run("logits", folder, f"--ids={','.join(map(str, ids))}", "--json")
+  assert elsewhere.out == beside.out
+  with_text, = json.loads(beside.out)["sequences"]
+  without_text, = json.loads(plain.out)["sequences"]
+  for entry in with_text["top"]:
+    text = entry.pop("text")
+    assert text == (tokenizer.decode([entry["id"]], skip_special_tokens=False) if entry["id"] < tokenizer.get_vocab_size() else "")
+  assert with_text == without_text

@@ -1,4 +1,5 @@
 // maxport logits: a forward pass through one or two models, and how near their logits are.
+#include <array>
 #include <charconv>
 
 #include "cli/command.h"
@@ -8,6 +9,7 @@
 #include "forward/inputs.h"
 #include "forward/matmul.h"
 #include "forward/open.h"
+#include "tokenizer/tokenizer.h"
 
 namespace maxport::cli {
 namespace {
@@ -18,7 +20,7 @@ constexpr int64_t kTopTokens = 10;
 struct Request {
   std::vector<std::string> models;
   std::vector<maxtext::Override> settings;
-  std::optional<std::string> ids, input, golden, maxtext_config, output;
+  std::optional<std::string> ids, prompt, tokenizer, input, golden, maxtext_config, output;
   double max_kl_div = kMaxKlDivergence;
   int threads = 1;
   bool json = false, help = false, like_maxtext = false;
@@ -29,12 +31,19 @@ struct Model {
   forward::Matrix logits;
 };
 
+struct Input {
+  forward::Golden golden;
+  std::optional<tokenizer::Tokenizer> tokenizer;
+};
+
 void print_usage() {
   fmt::print(
       "usage: maxport logits MODEL [MODEL] [options] [key=value ...]\n\n"
       "Runs token ids through one or two models in float32 and compares the logits. A MODEL is a Hugging Face folder,\n"
       "run as transformers defines it, or a MaxText checkpoint, run as MaxText defines it.\n\n");
   print_option("--ids=1,15,7", "token ids; ';' begins another sequence");
+  print_option("--prompt=TEXT", "text; its ids come from a tokenizer.json");
+  print_option("--tokenizer=PATH", "that file or its folder", "the first MODEL that has one");
   print_option("--input=FILE", "token ids from .safetensors (input_ids), .jsonl (tokens) or a text file");
   print_option("--golden_logits=FILE", "compare with the logits in a .safetensors or .jsonl file, whose ids are the input");
   print_option("--max_kl_div=X", "largest divergence of a token that passes", "0.015");
@@ -105,9 +114,10 @@ Result<> check(const Request& request) {
   if (request.help) return {};
   if (request.models.empty()) return fail(ErrorKind::kInvalidArgument, "which model? maxport logits HF_DIR_OR_CHECKPOINT --ids=1,2,3");
   if (request.models.size() > 2) return fail(ErrorKind::kInvalidArgument, "{} models were given; two can be compared", request.models.size());
-  const int inputs = request.ids.has_value() + request.input.has_value() + request.golden.has_value();
+  const int inputs =
+      request.ids.has_value() + request.prompt.has_value() + request.input.has_value() + request.golden.has_value();
   if (inputs != 1)
-    return fail(ErrorKind::kInvalidArgument, "{} say what goes in; exactly one of --ids, --input and --golden_logits is needed",
+    return fail(ErrorKind::kInvalidArgument, "{} say what goes in; exactly one of --ids, --prompt, --input and --golden_logits is needed",
                 inputs == 0 ? "no options" : "several options");
   return {};
 }
@@ -120,7 +130,8 @@ Result<Request> parse(std::span<const std::string> all) {
     if (words.flag("--help") || words.flag("-h")) out.help = true;
     else if (words.flag("--json")) out.json = true;
     else if (words.flag("--like_maxtext")) out.like_maxtext = true;
-    else if (words.value("--ids", out.ids) || words.value("--input", out.input) || words.value("--golden_logits", out.golden) ||
+    else if (words.value("--ids", out.ids) || words.value("--prompt", out.prompt) || words.value("--tokenizer", out.tokenizer) ||
+             words.value("--input", out.input) || words.value("--golden_logits", out.golden) ||
              words.value("--golden_logits_path", out.golden) || words.value("--maxtext_config", out.maxtext_config) ||
              words.value("--max_kl_div", limit) || words.value("--threads", threads)) continue;
     else if (words.word().starts_with("-"))
@@ -143,16 +154,44 @@ Result<Request> parse(std::span<const std::string> all) {
   return out;
 }
 
-Result<forward::Golden> read_input(const Request& request) {
-  if (request.ids) {
-    MAXPORT_ASSIGN_OR_RETURN(forward::Batch batch, forward::parse_ids(*request.ids));
-    return forward::Golden{std::move(batch), {}};
+/// The tokenizer.json that --tokenizer names, or that of the first model that has one. Nothing where there is none.
+Result<std::optional<std::string>> find_tokenizer(const Request& request) {
+  Storage& storage = local_storage();
+  std::vector<std::string> places = request.models;
+  for (const maxtext::Override& setting : request.settings)
+    if (setting.key == "tokenizer_path") places.insert(places.begin(), setting.value);
+  if (request.tokenizer) places = {*request.tokenizer};
+  for (const std::string& place : places) {
+    const std::string inside = join_path(place, "tokenizer.json");
+    MAXPORT_ASSIGN_OR_RETURN(const auto kind, storage.kind(inside));
+    if (kind == EntryKind::kFile) return inside;
   }
-  const std::string& path = request.golden ? *request.golden : *request.input;
-  MAXPORT_ASSIGN_OR_RETURN(forward::Golden golden, forward::read_golden(local_storage(), path));
-  if (request.golden && !golden.logits)
-    return fail(ErrorKind::kInvalidArgument, "{}: it holds ids but no logits; --input takes such a file", printable(path));
-  return golden;
+  return request.tokenizer;
+}
+
+Result<Input> read_input(const Request& request) {
+  Input out;
+  MAXPORT_ASSIGN_OR_RETURN(const auto path, find_tokenizer(request));
+  if (path && (request.prompt || request.tokenizer)) {
+    MAXPORT_ASSIGN_OR_RETURN(out.tokenizer, tokenizer::Tokenizer::open(*path));
+  }
+  if (request.prompt) {
+    if (!out.tokenizer)
+      return fail(ErrorKind::kInvalidArgument, "--prompt needs a tokenizer.json, and no model has one beside it; --tokenizer names one");
+    MAXPORT_ASSIGN_OR_RETURN(const auto ids, out.tokenizer->encode(*request.prompt));
+    if (ids.empty()) return fail(ErrorKind::kInvalidArgument, "the prompt has no token");
+    out.golden.batch.append(ids);
+    return out;
+  }
+  if (request.ids) {
+    MAXPORT_ASSIGN_OR_RETURN(out.golden.batch, forward::parse_ids(*request.ids));
+    return out;
+  }
+  const std::string& file = request.golden ? *request.golden : *request.input;
+  MAXPORT_ASSIGN_OR_RETURN(out.golden, forward::read_golden(local_storage(), file));
+  if (request.golden && !out.golden.logits)
+    return fail(ErrorKind::kInvalidArgument, "{}: it holds ids but no logits; --input takes such a file", printable(file));
+  return out;
 }
 
 Result<Model> run_model(const Request& request, const std::string& path, const forward::Batch& batch) {
@@ -164,15 +203,33 @@ Result<Model> run_model(const Request& request, const std::string& path, const f
   return out;
 }
 
-OrderedJson top_json(std::span<const forward::TokenScore> tokens) {
+/// The text of one token; empty for ids beyond the tokenizer's, which embeddings are often padded with.
+std::string token_text(const tokenizer::Tokenizer& tokenizer, int64_t id) {
+  const std::array ids = {static_cast<int32_t>(id)};
+  return tokenizer.decode(ids, false).value_or("");
+}
+
+OrderedJson top_json(std::span<const forward::TokenScore> tokens, const tokenizer::Tokenizer* tokenizer) {
   OrderedJson out = OrderedJson::array();
-  for (const auto& token : tokens) out.push_back({{"id", token.id}, {"score", token.score}});
+  for (const auto& token : tokens) {
+    out.push_back({{"id", token.id}, {"score", token.score}});
+    if (tokenizer != nullptr) out.back()["text"] = token_text(*tokenizer, token.id);
+  }
   return out;
 }
 
-void print_top(std::string_view title, std::span<const forward::TokenScore> tokens) {
-  fmt::print("\n--- {} top {} tokens ---\n| {:<10} | {:<10} |\n|{:-<12}|{:-<12}|\n", title, tokens.size(), "Token ID", "Score", "", "");
-  for (const auto& token : tokens) fmt::print("| {:<10} | {:<10.4f} |\n", token.id, token.score);
+void print_top(std::string_view title, std::span<const forward::TokenScore> tokens, const tokenizer::Tokenizer* tokenizer) {
+  const auto line = [&](std::string_view id, std::string_view text, std::string_view score) {
+    fmt::print("| {:<10} |", id);
+    if (tokenizer != nullptr) fmt::print(" {:<20} |", text);
+    fmt::print(" {:<10} |\n", score);
+  };
+  fmt::print("\n--- {} top {} tokens ---\n", title, tokens.size());
+  line("Token ID", "Token", "Score");
+  line("----------", "--------------------", "----------");
+  for (const auto& token : tokens)
+    line(std::to_string(token.id), tokenizer == nullptr ? "" : printable(token_text(*tokenizer, token.id)),
+         fmt::format("{:.4f}", token.score));
 }
 
 std::vector<forward::TokenScore> last_top(const forward::Matrix& logits, const forward::Batch::Sequence& sequence, int64_t vocabulary) {
@@ -206,23 +263,25 @@ void print_comparison(const forward::Comparison& c, const forward::Batch& batch,
 }
 
 /// The tables of each sequence's last token, and the report as JSON.
-OrderedJson report_tokens(const Request& request, const forward::Batch& batch, std::span<const Model> models,
+OrderedJson report_tokens(const Request& request, const Input& input, std::span<const Model> models,
                           const forward::Matrix* reference, std::string_view reference_name) {
+  const forward::Batch& batch = input.golden.batch;
+  const tokenizer::Tokenizer* tokenizer = input.tokenizer ? &*input.tokenizer : nullptr;
   OrderedJson out = OrderedJson::array();
   const int64_t vocabulary = reference == nullptr ? models[0].logits.cols : std::min(models[0].logits.cols, reference->cols);
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
     const auto top = last_top(models[0].logits, batch.sequences[i], vocabulary);
-    OrderedJson entry = {{"sequence", i}, {"top", top_json(top)}};
-    if (!request.json) print_top(fmt::format("sequence {}: {}", i, printable(models[0].path)), top);
+    OrderedJson entry = {{"sequence", i}, {"top", top_json(top, tokenizer)}};
+    if (!request.json) print_top(fmt::format("sequence {}: {}", i, printable(models[0].path)), top, tokenizer);
     if (reference != nullptr) {
       const auto other = last_top(*reference, batch.sequences[i], vocabulary);
       const forward::TopAgreement agreement = forward::compare_top_tokens(top, other);
-      entry["reference_top"] = top_json(other);
+      entry["reference_top"] = top_json(other, tokenizer);
       entry["overlap_count"] = fmt::format("{}/{}", agreement.overlap, agreement.compared);
       entry["jaccard_similarity"] = agreement.jaccard;
       entry["rank_agreement_percentage"] = agreement.rank_agreement;
       if (!request.json) {
-        print_top(fmt::format("sequence {}: {}", i, printable(reference_name)), other);
+        print_top(fmt::format("sequence {}: {}", i, printable(reference_name)), other, tokenizer);
         fmt::print("overlap_count {}/{}, jaccard_similarity {:.4f}, rank_agreement_percentage {:.1f}\n", agreement.overlap,
                    agreement.compared, agreement.jaccard, agreement.rank_agreement);
       }
@@ -234,7 +293,8 @@ OrderedJson report_tokens(const Request& request, const forward::Batch& batch, s
 
 Result<int> run(const Request& request) {
   forward::set_multiply_threads(request.threads);
-  MAXPORT_ASSIGN_OR_RETURN(const forward::Golden golden, read_input(request));
+  MAXPORT_ASSIGN_OR_RETURN(const Input input, read_input(request));
+  const forward::Golden& golden = input.golden;
   std::vector<Model> models;
   for (const std::string& path : request.models) {
     MAXPORT_ASSIGN_OR_RETURN(models.emplace_back(), run_model(request, path, golden.batch));
@@ -251,12 +311,12 @@ Result<int> run(const Request& request) {
     MAXPORT_ASSIGN_OR_RETURN(const forward::Comparison comparison, forward::compare_logits(models[0].logits, *logits));
     OrderedJson entry = comparison_json(comparison);
     entry["reference"] = name;
-    entry["sequences"] = report_tokens(request, golden.batch, models, logits, name);
+    entry["sequences"] = report_tokens(request, input, models, logits, name);
     report["comparisons"].push_back(std::move(entry));
     if (!request.json) print_comparison(comparison, golden.batch, request.max_kl_div);
     passes = passes && comparison.within(request.max_kl_div);
   }
-  if (references.empty()) report["sequences"] = report_tokens(request, golden.batch, models, nullptr, {});
+  if (references.empty()) report["sequences"] = report_tokens(request, input, models, nullptr, {});
   report["pass"] = passes;
   if (request.json) fmt::print("{}\n", report.dump(1, ' ', false, OrderedJson::error_handler_t::replace));
   return passes ? 0 : 1;
