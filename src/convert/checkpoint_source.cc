@@ -38,6 +38,7 @@ Result<std::unique_ptr<CheckpointSource>> CheckpointSource::open(Storage& storag
   MAXPORT_ASSIGN_OR_RETURN(out->map_, models::parameter_map(*out->family_, {*out->config_, out->layout_, nullptr}));
   MAXPORT_ASSIGN_OR_RETURN(out->plan_, plan::build(out->map_));
   MAXPORT_RETURN_IF_ERROR(with_context(out->match_leaves(), context));
+  if (!request.keep_mismatches) MAXPORT_RETURN_IF_ERROR(with_context(out->refuse_mismatches(), context));
   return out;
 }
 
@@ -47,8 +48,12 @@ Result<> CheckpointSource::find_config(Storage& storage, const CheckpointRequest
   if (settings.model_name()) {
     MAXPORT_ASSIGN_OR_RETURN(entry, maxtext::find_model(*settings.model_name()));
   }
-  const std::string record = join_path(checkpoint_->path().step_directory, kRecordFile);
-  MAXPORT_ASSIGN_OR_RETURN(const auto recorded, storage.kind(record));
+  std::string record = join_path(checkpoint_->path().step_directory, kRecordFile);
+  MAXPORT_ASSIGN_OR_RETURN(auto recorded, storage.kind(record));
+  if (!recorded && request.other_record) {
+    record = *request.other_record;
+    MAXPORT_ASSIGN_OR_RETURN(recorded, storage.kind(record));
+  }
   Json json;
   if (request.hf_folder) {
     config_source_ = join_path(*request.hf_folder, "config.json");
@@ -140,24 +145,20 @@ Result<> CheckpointSource::read_layout(const maxtext::Settings& settings) {
   return {};
 }
 
-Result<> CheckpointSource::match_leaves() {
-  std::vector<std::string> missing, misshapen, left_over;
-  std::set<std::string> used;
-  for (const plan::Leaf& leaf : plan_.leaves) {
-    const std::string name = (tree_.collections_known ? leaf.collection : "params") + "/" + leaf.path;
-    const orbax::CheckpointLeaf* stored = find(name);
-    used.insert(name);
-    arrays_.push_back(nullptr);
-    if (leaf.link_count == 0) continue;
-    if (stored == nullptr || !stored->array) {
-      missing.push_back(fmt::format("{} {}", name, shape_text(leaf.shape)));
-    } else if (stored->shape != leaf.shape) {
-      misshapen.push_back(fmt::format("{}: the checkpoint has {}, the configuration means {}", name,
-                                      shape_text(stored->shape), shape_text(leaf.shape)));
-    } else {
-      arrays_.back() = &*stored->array;
-    }
-  }
+void CheckpointSource::match_leaf(const plan::Leaf& leaf, const std::string& name) {
+  const orbax::CheckpointLeaf* stored = find(name);
+  arrays_.push_back(nullptr);
+  stored_leaves_.push_back(stored != nullptr && stored->array && stored->shape == leaf.shape ? stored : nullptr);
+  if (leaf.link_count == 0) return;
+  if (stored == nullptr || !stored->array)
+    mismatches_.missing.push_back({name, leaf.shape});
+  else if (stored->shape != leaf.shape)
+    mismatches_.misshapen.push_back({name, stored->shape, leaf.shape});
+  else
+    arrays_.back() = &*stored->array;
+}
+
+void CheckpointSource::find_left_over(const std::set<std::string>& used) {
   size_t towers = 0;
   for (const maxtext::CanonicalLeaf& leaf : tree_.parameters) {
     if (used.contains(leaf.name)) continue;
@@ -165,9 +166,30 @@ Result<> CheckpointSource::match_leaves() {
     if ((!layout_.use_multimodal && (vision || audio)) || (!layout_.use_audio && audio))
       ++towers;
     else
-      left_over.push_back(leaf.name);
+      mismatches_.left_over.push_back(leaf.name);
   }
   if (towers > 0) notes_.push_back(fmt::format("{} parameters for pictures and sound are left out: use_multimodal or use_audio is false", towers));
+}
+
+Result<> CheckpointSource::match_leaves() {
+  std::set<std::string> used;
+  for (const plan::Leaf& leaf : plan_.leaves) {
+    const std::string name = (tree_.collections_known ? leaf.collection : "params") + "/" + leaf.path;
+    match_leaf(leaf, name);
+    used.insert(name);
+  }
+  find_left_over(used);
+  return {};
+}
+
+Result<> CheckpointSource::refuse_mismatches() const {
+  std::vector<std::string> misshapen, missing;
+  for (const LeafMismatches::Missing& leaf : mismatches_.missing)
+    missing.push_back(fmt::format("{} {}", leaf.name, shape_text(leaf.planned)));
+  for (const LeafMismatches::Misshapen& leaf : mismatches_.misshapen)
+    misshapen.push_back(fmt::format("{}: the checkpoint has {}, the configuration means {}", leaf.name, shape_text(leaf.stored),
+                                    shape_text(leaf.planned)));
+  const std::vector<std::string>& left_over = mismatches_.left_over;
   std::string text;
   if (!misshapen.empty()) text += fmt::format("\n{} parameters have another shape:{}", misshapen.size(), list(misshapen));
   if (!missing.empty()) text += fmt::format("\n{} parameters are missing:{}", missing.size(), list(missing));

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,25 @@ struct CheckpointRequest {
   std::string path;                         ///< a step, its items, or a folder of steps
   std::optional<std::string> hf_folder = {};  ///< whose config.json describes the model
   bool ignore_model_name = false;           ///< the configuration counts where model_name says otherwise
+  /// A kRecordFile of another checkpoint of the model, whose configuration counts when nothing nearer says one.
+  std::optional<std::string> other_record = {};
+  /// Parameters that are missing, misshapen or left over are kept in mismatches() instead of being an error.
+  bool keep_mismatches = false;
+};
+
+/// How a checkpoint differs from what its configuration means; names are canonical.
+struct LeafMismatches {
+  struct Misshapen {
+    std::string name;
+    Shape stored, planned;
+  };
+  struct Missing {
+    std::string name;
+    Shape planned;
+  };
+  std::vector<Missing> missing;
+  std::vector<Misshapen> misshapen;
+  std::vector<std::string> left_over;  ///< that the plan has no place for
 };
 
 class CheckpointSource {
@@ -40,6 +60,10 @@ class CheckpointSource {
   const plan::Plan& plan() const { return plan_; }
   /// One a leaf of the plan; null for constants.
   const std::vector<const zarr::ArrayReader*>& arrays() const { return arrays_; }
+  /// One a leaf of the plan, also for constants; null where there is none, or one of another shape.
+  const std::vector<const orbax::CheckpointLeaf*>& stored_leaves() const { return stored_leaves_; }
+  /// Empty unless the request keeps them.
+  const LeafMismatches& mismatches() const { return mismatches_; }
   /// What was left out and how the tree was read, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -50,6 +74,9 @@ class CheckpointSource {
   Result<> read_layout(const maxtext::Settings& settings);
   Result<> read_scan(const maxtext::Settings& settings);
   Result<> match_leaves();
+  void match_leaf(const plan::Leaf& leaf, const std::string& name);
+  void find_left_over(const std::set<std::string>& used);
+  Result<> refuse_mismatches() const;
   const orbax::CheckpointLeaf* find(std::string_view canonical) const;
   bool any_begins(std::string_view canonical_prefix) const;
 
@@ -63,6 +90,8 @@ class CheckpointSource {
   maxtext::CanonicalTree tree_;
   std::vector<const orbax::CheckpointLeaf*> stored_;  // by canonical tree index
   std::vector<const zarr::ArrayReader*> arrays_;
+  std::vector<const orbax::CheckpointLeaf*> stored_leaves_;
+  LeafMismatches mismatches_;
   std::vector<std::string> notes_;
 };
 
