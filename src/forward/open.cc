@@ -15,7 +15,7 @@ Result<bool> is_huggingface(Storage& storage, const std::string& path) {
 
 Result<std::unique_ptr<Decoder>> open_model(Storage& storage, const OpenModelRequest& request) {
   MAXPORT_ASSIGN_OR_RETURN(const bool huggingface, is_huggingface(storage, request.path));
-  if (huggingface) return open_huggingface(storage, request.path);
+  if (huggingface) return open_huggingface(storage, request.path, request.like_maxtext);
   return open_maxtext(storage, {request.path, request.settings, request.maxtext_config, request.like_maxtext});
 }
 

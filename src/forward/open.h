@@ -17,7 +17,7 @@ struct OpenModelRequest {
   // For a checkpoint: see MaxtextRequest.
   std::vector<maxtext::Override> settings = {};
   std::optional<std::string> maxtext_config = {};
-  bool like_maxtext = false;  ///< tied heads multiply with the table in bfloat16
+  bool like_maxtext = false;  ///< round embedding tables where MaxText and its converter do
 };
 
 /// True when `path` is a Hugging Face folder.

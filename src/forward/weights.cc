@@ -83,7 +83,7 @@ Result<> check_shape(std::string_view name, const Shape& found, const Shape& exp
               printable(name), shape_text(found), shape_text(expected));
 }
 
-Result<Matrix> multiply_by_rows(const Weights& weights, std::string_view name, const Matrix& x, void (*change)(std::span<float>)) {
+Result<Matrix> multiply_by_rows(const Weights& weights, std::string_view name, const Matrix& x, const std::function<void(std::span<float>)>& change) {
   MAXPORT_ASSIGN_OR_RETURN(const Shape all, weights.shape(name));
   MAXPORT_RETURN_IF_ERROR(check_shape(name, all, {-1, x.cols}));
   MAXPORT_ASSIGN_OR_RETURN(const int64_t step, block_rows(weights, name, all[1]));
@@ -91,7 +91,7 @@ Result<Matrix> multiply_by_rows(const Weights& weights, std::string_view name, c
   for (int64_t begin = 0; begin < all[0]; begin += step) {
     const int64_t count = std::min(step, all[0] - begin);
     MAXPORT_ASSIGN_OR_RETURN(Tensor block, weights.part(name, {{begin, 0}, {count, all[1]}}));
-    if (change != nullptr) change(block.data);
+    if (change) change(block.data);
     multiply_transposed({out.data.data() + begin, out.rows, count, out.cols}, view(x), {block.data.data(), count, all[1], all[1]});
   }
   return out;

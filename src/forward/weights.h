@@ -2,6 +2,7 @@
 // one layer at a time.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -36,7 +37,7 @@ Result<> check_shape(std::string_view name, const Shape& found, const Shape& exp
 
 /// logits = x table^T for a table [outputs, width], a block of rows at a time, each passed through `change` first.
 Result<Matrix> multiply_by_rows(const Weights& weights, std::string_view name, const Matrix& x,
-                                void (*change)(std::span<float>) = nullptr);
+                                const std::function<void(std::span<float>)>& change = {});
 /// logits = x kernel for a kernel [width, outputs], a block of rows at a time.
 Result<Matrix> multiply_by_columns(const Weights& weights, std::string_view name, const Matrix& x);
 

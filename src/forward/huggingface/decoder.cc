@@ -31,6 +31,7 @@ Result<> HuggingfaceDecoder::find_names() {
     if (!weights_.contains(embedding)) continue;
     prefix_ = place.prefix;
     MAXPORT_ASSIGN_OR_RETURN(const auto tied, config_.tied_head(weights_.contains(place.head)));
+    tied_ = tied.tied;
     head_name_ = tied.tied ? embedding : std::string(place.head);
     return {};
   }
@@ -53,6 +54,10 @@ Result<> HuggingfaceDecoder::prepare(std::vector<std::string> layer_types) {
     MAXPORT_ASSIGN_OR_RETURN(scalar, config_.number("query_pre_attn_scalar"));
   }
   score_scale_ = 1 / std::sqrt(scalar);
+  if (traits_.scaled_embedding) {
+    embedding_scale_ = static_cast<float>(std::sqrt(static_cast<double>(width_)));
+    if (model_.like_maxtext && traits_.maxtext_rounds_scale) round_to_bfloat16({&embedding_scale_, 1});
+  }
   const char* role = config_.has("hidden_activation") ? "hidden_activation" : "hidden_act";
   MAXPORT_ASSIGN_OR_RETURN(const auto activation, config_.optional_text(role));
   MAXPORT_ASSIGN_OR_RETURN(activation_, activation_of(activation.value_or("silu"), false));
@@ -112,7 +117,7 @@ Result<Matrix> HuggingfaceDecoder::gated_mlp(const std::string& prefix, const Ma
 Result<Matrix> HuggingfaceDecoder::embed(const Batch& batch) {
   MAXPORT_ASSIGN_OR_RETURN(Matrix x, weights_.rows(prefix_ + "embed_tokens.weight", batch.ids));
   MAXPORT_RETURN_IF_ERROR(check_shape(prefix_ + "embed_tokens.weight", {x.cols}, {width_}));
-  if (traits_.scaled_embedding) scale(x, static_cast<float>(std::sqrt(static_cast<double>(width_))));
+  scale(x, embedding_scale_);
   return x;
 }
 
@@ -163,7 +168,15 @@ Result<Matrix> HuggingfaceDecoder::feed_forward(int64_t index, Matrix h) {
 
 Result<Matrix> HuggingfaceDecoder::head(Matrix x) {
   MAXPORT_RETURN_IF_ERROR(norm(prefix_ + "norm", x));
-  MAXPORT_ASSIGN_OR_RETURN(Matrix logits, multiply_by_rows(weights_, head_name_, x));
+  const float factor = tied_ && model_.like_maxtext ? embedding_scale_ : 1;
+  const auto change = [&](std::span<float> table) {
+    if (!tied_ || !model_.like_maxtext) return;
+    // MaxText's table holds the scaled embedding, and its logits are divided by the exact root again.
+    for (float& value : table) value *= factor;
+    round_to_bfloat16(table);
+  };
+  MAXPORT_ASSIGN_OR_RETURN(Matrix logits, multiply_by_rows(weights_, head_name_, x, change));
+  if (factor != 1) scale(logits, static_cast<float>(1 / std::sqrt(static_cast<double>(width_))));
   soft_cap(logits, logit_cap_);
   return logits;
 }

@@ -22,6 +22,7 @@ enum class QueryNorm { kNone, kHead, kAllHeads };
 struct HuggingfaceTraits {
   double norm_offset = 0;          ///< 1 where norms multiply by 1 + weight
   bool scaled_embedding = false;   ///< embeddings are multiplied by sqrt(width)
+  bool maxtext_rounds_scale = false;  ///< MaxText's converter rounds that factor to bfloat16
   std::string_view norm_before_attention = "input_layernorm";  ///< empty: there is none
   std::string_view norm_after_attention = {};
   std::string_view norm_before_mlp = "post_attention_layernorm";
@@ -37,6 +38,7 @@ struct HuggingfaceTraits {
 struct HuggingfaceModel {
   std::shared_ptr<const huggingface::ModelDirectory> directory;
   const huggingface::ConfigRoles* config = nullptr;  ///< lives in the directory
+  bool like_maxtext = false;  ///< round where MaxText does: a scaled embedding's factor, and the table of a tied head
 };
 
 class HuggingfaceDecoder : public Decoder {
@@ -74,10 +76,12 @@ class HuggingfaceDecoder : public Decoder {
   ModelWeights weights_;
   const huggingface::ConfigRoles& config_;
   std::string prefix_;     ///< of the decoder's tensors: "model.", "model.language_model.", ...
+  bool tied_ = false;
   std::string head_name_;  ///< the output head's tensor; the embedding's where they are tied
   std::vector<std::string> layer_types_;
   std::map<std::string, Rotary> rotaries_;  ///< by layer type, or one under ""
   int64_t layers_ = 0, width_ = 0, heads_ = 0, kv_heads_ = 0, head_dim_ = 0, window_ = 0;
+  float embedding_scale_ = 1;
   double epsilon_ = 0, score_scale_ = 1, score_cap_ = 0, logit_cap_ = 0;
   Activation activation_ = Activation::kSilu;
 

@@ -79,6 +79,7 @@ Result<std::unique_ptr<Decoder>> huggingface_gemma3(HuggingfaceModel model) {
   HuggingfaceTraits traits = gemma_traits();
   traits.query_norm = QueryNorm::kHead;
   traits.rope_by_layer_type = true;
+  traits.maxtext_rounds_scale = true;
   MAXPORT_ASSIGN_OR_RETURN(const int64_t period, model.config->integer_or("sliding_window_pattern", 6));
   MAXPORT_ASSIGN_OR_RETURN(auto types, layer_types_or_period(*model.config, std::max<int64_t>(period, 1)));
   return make_huggingface<HuggingfaceDecoder>(std::move(model), traits, std::move(types));

@@ -19,6 +19,7 @@ constexpr std::array kFamilies = {
     Entry{"deepseek_v32", huggingface_deepseek},
     Entry{"gemma2", huggingface_gemma2},
     Entry{"gemma3_text", huggingface_gemma3},
+    Entry{"gemma4_text", huggingface_gemma4},
     Entry{"gpt_oss", huggingface_gpt_oss},
     Entry{"llama", huggingface_llama},
     Entry{"mistral", huggingface_mistral},
@@ -26,7 +27,10 @@ constexpr std::array kFamilies = {
     Entry{"olmo3", huggingface_olmo3},
     Entry{"qwen2", huggingface_qwen2},
     Entry{"qwen3", huggingface_qwen3},
+    Entry{"qwen3_5_moe_text", huggingface_qwen3_hybrid},
     Entry{"qwen3_moe", huggingface_qwen3_moe},
+    Entry{"qwen3_next", huggingface_qwen3_hybrid},
+    Entry{"qwen3_omni_moe_text", huggingface_qwen3_moe},
     Entry{"qwen3_vl_text", huggingface_qwen3},
 };
 
@@ -38,7 +42,7 @@ std::vector<std::string_view> huggingface_model_types() {
   return out;
 }
 
-Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::string& folder) {
+Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::string& folder, bool like_maxtext) {
   MAXPORT_ASSIGN_OR_RETURN(auto opened, huggingface::ModelDirectory::open(storage, folder));
   std::shared_ptr<const huggingface::ModelDirectory> directory = std::move(opened);
   const huggingface::ConfigRoles& config = directory->roles();
@@ -51,7 +55,7 @@ Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::s
   if (found == kFamilies.end())
     return fail(ErrorKind::kUnsupported, "{}: no forward pass for model_type \"{}\"; there is one for {}", printable(folder),
                 printable(type), fmt::join(huggingface_model_types(), ", "));
-  return with_context(found->build({directory, &config}), "in " + printable(folder));
+  return with_context(found->build({directory, &config, like_maxtext}), "in " + printable(folder));
 }
 
 Result<std::vector<std::string>> layer_types_or_period(const huggingface::ConfigRoles& config, int64_t period) {

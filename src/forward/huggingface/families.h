@@ -9,8 +9,9 @@
 
 namespace maxport::forward {
 
-/// kUnsupported for a model type without a forward pass here, or with quantised weights.
-Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::string& folder);
+/// kUnsupported for a model type without a forward pass here, or with quantised weights. `like_maxtext` rounds a scaled
+/// embedding and a tied table as MaxText and its converter do.
+Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::string& folder, bool like_maxtext = false);
 
 /// The model types that open_huggingface takes.
 std::vector<std::string_view> huggingface_model_types();
@@ -23,11 +24,13 @@ Result<std::unique_ptr<Decoder>> huggingface_qwen2(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_qwen3(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_gemma2(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_gemma3(HuggingfaceModel model);
+Result<std::unique_ptr<Decoder>> huggingface_gemma4(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_olmo3(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_mixtral(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_qwen3_moe(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_gpt_oss(HuggingfaceModel model);
 Result<std::unique_ptr<Decoder>> huggingface_deepseek(HuggingfaceModel model);
+Result<std::unique_ptr<Decoder>> huggingface_qwen3_hybrid(HuggingfaceModel model);
 
 /// One entry a layer: the configuration's layer_types, else "sliding_attention" except in every `period`-th layer.
 Result<std::vector<std::string>> layer_types_or_period(const huggingface::ConfigRoles& config, int64_t period);

@@ -16,12 +16,20 @@ struct Entry {
 // Sorted by name.
 constexpr std::array kFamilies = {
     Entry{"deepseek", maxtext_deepseek},
-    Entry{"gemma2", maxtext_gemma2}, Entry{"gemma3", maxtext_gemma3}, Entry{"llama2", maxtext_llama},
-    Entry{"mistral", maxtext_llama}, Entry{"olmo3", maxtext_olmo3},   Entry{"qwen2", maxtext_qwen2},
-    Entry{"qwen3", maxtext_qwen3},
+    Entry{"gemma2", maxtext_gemma2},
+    Entry{"gemma3", maxtext_gemma3},
+    Entry{"gemma4", maxtext_gemma4},
+    Entry{"gemma4_small", maxtext_gemma4},
     Entry{"gpt_oss", maxtext_gpt_oss},
+    Entry{"llama2", maxtext_llama},
+    Entry{"mistral", maxtext_llama},
     Entry{"mixtral", maxtext_mixtral},
+    Entry{"olmo3", maxtext_olmo3},
+    Entry{"qwen2", maxtext_qwen2},
+    Entry{"qwen3", maxtext_qwen3},
+    Entry{"qwen3_5", maxtext_qwen3_hybrid},
     Entry{"qwen3_moe", maxtext_qwen3_moe},
+    Entry{"qwen3_next", maxtext_qwen3_hybrid},
 };
 
 }  // namespace

@@ -31,11 +31,13 @@ Result<std::unique_ptr<Decoder>> maxtext_qwen2(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_qwen3(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_gemma2(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_gemma3(MaxtextModel model);
+Result<std::unique_ptr<Decoder>> maxtext_gemma4(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_olmo3(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_mixtral(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_qwen3_moe(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_gpt_oss(MaxtextModel model);
 Result<std::unique_ptr<Decoder>> maxtext_deepseek(MaxtextModel model);
+Result<std::unique_ptr<Decoder>> maxtext_qwen3_hybrid(MaxtextModel model);
 
 /// Builds a decoder of class D.
 template <class D>

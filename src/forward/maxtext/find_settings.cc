@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "maxtext/run_configuration.h"
+#include "storage/memory_storage.h"
 
 namespace maxport::forward {
 namespace {
@@ -10,8 +11,8 @@ namespace {
 constexpr std::string_view kRecordFile = "maxport.json";
 constexpr std::string_view kConfigurationFile = "maxtext.yml";
 
-/// The settings that follow from the Hugging Face configuration that a conversion recorded.
-Result<std::vector<maxtext::Override>> recorded_settings(Storage& storage, const std::string& path,
+/// What a conversion that recorded this Hugging Face configuration writes beside its checkpoint.
+Result<maxtext::RunConfiguration> recorded_configuration(Storage& storage, const std::string& path,
                                                          const CheckpointWeights& weights) {
   MAXPORT_ASSIGN_OR_RETURN(const std::string text, storage.read_text(path));
   MAXPORT_ASSIGN_OR_RETURN(const Json record, parse_json(text, printable(path)));
@@ -26,11 +27,17 @@ Result<std::vector<maxtext::Override>> recorded_settings(Storage& storage, const
     request.param_scan_axis = record["param_scan_axis"].get<int64_t>();
   if (record.contains("model_name") && record["model_name"].is_string())
     request.model_name = record["model_name"].get<std::string>();
-  MAXPORT_ASSIGN_OR_RETURN(const maxtext::RunConfiguration derived, maxtext::make_run_configuration(request));
-  std::vector<maxtext::Override> out = {{"override_model_config", "true"}};
-  if (derived.model_name) out.push_back({"model_name", *derived.model_name});
-  for (const auto& [key, value] : derived.settings.items()) out.push_back({key, value.dump()});
-  return out;
+  return maxtext::make_run_configuration(request);
+}
+
+/// Settings as if the configuration's files lay beside the checkpoint.
+Result<maxtext::Settings> load_configuration(const maxtext::RunConfiguration& configuration,
+                                             std::vector<maxtext::Override> overrides) {
+  MemoryStorage files;
+  MAXPORT_RETURN_IF_ERROR(files.make_directories("models"));
+  for (const maxtext::RunConfigurationFile& file : configuration.files)
+    MAXPORT_RETURN_IF_ERROR(files.write_text(file.path, file.text));
+  return maxtext::Settings::load(files, {std::string(kConfigurationFile), std::move(overrides), {}});
 }
 
 }  // namespace
@@ -52,9 +59,8 @@ Result<maxtext::Settings> find_settings(Storage& storage, const MaxtextRequest& 
   const std::string record = join_path(step, kRecordFile);
   MAXPORT_ASSIGN_OR_RETURN(const auto kind, storage.kind(record));
   if (kind == EntryKind::kFile) {
-    MAXPORT_ASSIGN_OR_RETURN(asked.overrides, recorded_settings(storage, record, weights));
-    asked.overrides.insert(asked.overrides.end(), request.settings.begin(), request.settings.end());
-    return maxtext::Settings::load(storage, asked);
+    MAXPORT_ASSIGN_OR_RETURN(const auto configuration, recorded_configuration(storage, record, weights));
+    return load_configuration(configuration, request.settings);
   }
   const bool named = std::ranges::any_of(asked.overrides, [](const maxtext::Override& o) { return o.key == "model_name"; });
   if (!named)
