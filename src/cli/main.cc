@@ -1,4 +1,6 @@
 // maxport: converts model weights between Hugging Face and MaxText checkpoints.
+#include <malloc.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <vector>
@@ -48,6 +50,9 @@ int run(std::span<const std::string> words) {
 }  // namespace maxport::cli
 
 int main(int argc, char** argv) {
+  // Large buffers come from the system and go back to it: by default glibc keeps more of them from the first that is freed.
+  mallopt(M_MMAP_THRESHOLD, 4 << 20);
+  mallopt(M_TRIM_THRESHOLD, 4 << 20);
   const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
   return maxport::cli::run(words);
 }

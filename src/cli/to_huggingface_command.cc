@@ -23,7 +23,7 @@ constexpr std::array kOptions{
     maxtext::ProgramOption{"overwrite", OptionValue::kNone, "", "replace the model folder if it is there"},
     maxtext::ProgramOption{"sync", OptionValue::kNone, "", "make everything durable before publishing (default; --nosync: do not)"},
     maxtext::ProgramOption{"threads", OptionValue::kRequired, "N", "worker threads (default: all processors)"},
-    maxtext::ProgramOption{"max_memory", OptionValue::kRequired, "SIZE", "memory to stay below (default: 20 MiB and 44 MiB a thread)"},
+    maxtext::ProgramOption{"max_memory", OptionValue::kRequired, "SIZE", "memory to stay below (default: 20 MiB and 48 MiB a thread)"},
     maxtext::ProgramOption{"quiet", OptionValue::kNone, "", "print warnings and errors only"},
     maxtext::ProgramOption{"verbose", OptionValue::kNone, "", "print more"},
 };

@@ -37,7 +37,7 @@ constexpr std::array kOptions{
     maxtext::ProgramOption{"overwrite", OptionValue::kNone, "", "replace a checkpoint, or start an unfinished one over"},
     maxtext::ProgramOption{"threads", OptionValue::kRequired, "N", "worker threads (default: all processors)"},
     maxtext::ProgramOption{"max_memory", OptionValue::kRequired, "SIZE",
-                           "memory to stay below, e.g. 48MB (default: 20 MiB and 44 MiB a thread)"},
+                           "memory to stay below, e.g. 48MB (default: 20 MiB and 48 MiB a thread)"},
     maxtext::ProgramOption{"sync", OptionValue::kNone, "", "make everything durable before publishing (default; --nosync: do not)"},
     maxtext::ProgramOption{"quiet", OptionValue::kNone, "", "print warnings and errors only"},
     maxtext::ProgramOption{"verbose", OptionValue::kNone, "", "print more"},

@@ -243,7 +243,7 @@ Result<> ToHuggingface::fill(huggingface::ShardedWriter& writer, bool resume, To
     return journal->append(segment);
   };
   SpecWriter target(writer, specs_of_);
-  MAXPORT_RETURN_IF_ERROR(pipeline_->run(target, options));
+  MAXPORT_RETURN_IF_ERROR(pipeline_->run(target, {&storage_, writer.working_folder()}, options));
   report.segments = pipeline_->segment_count();
   return storage_.remove_all(path);
 }
@@ -255,8 +255,9 @@ Result<ToHuggingfaceReport> ToHuggingface::run() {
   MAXPORT_ASSIGN_OR_RETURN(const auto free, storage_.free_bytes(parent));
   MAXPORT_ASSIGN_OR_RETURN(const huggingface::WriterOptions options, writer_options());
   const bool resume = options.leftover == huggingface::Leftover::kResume;
-  if (free && *free < bytes() && !resume)
-    return fail(ErrorKind::kResourceLimit, "the model needs {} MB, but {} has {} MB free", bytes() / 1'000'000,
+  const uint64_t needed = bytes() + pipeline_->scratch_bytes();
+  if (free && *free < needed && !resume)
+    return fail(ErrorKind::kResourceLimit, "the model needs {} MB, but {} has {} MB free", needed / 1'000'000,
                 printable(parent), *free / 1'000'000);
   std::string old;
   MAXPORT_RETURN_IF_ERROR(set_aside(old));

@@ -11,6 +11,11 @@ namespace {
 constexpr int64_t kUnitBytes = kMaximumBandBytes;
 /// Bytes of a tensor that are put together before they are written: still in the second-level cache then.
 constexpr int64_t kPieceBytes = int64_t{512} << 10;
+/// Runs that are shorter are not worth a write each; arrays that would give such are cut anew, if they are large.
+constexpr int64_t kShortRunBytes = int64_t{4} << 10;
+/// Runs of this size need no longer ones.
+constexpr int64_t kLongRunBytes = int64_t{1} << 20;
+constexpr int64_t kSmallArrayBytes = int64_t{8} << 20;
 /// Stored bytes of a segment, as in pipeline.cc.
 constexpr uint64_t kMinimumSegmentBytes = uint64_t{8} << 20;
 constexpr uint64_t kMaximumSegmentBytes = uint64_t{128} << 20;
@@ -76,8 +81,11 @@ Result<> ExportPipeline::adopt(uint64_t segment) {
   if (segment >= segments_.size() || segments_[segment].adopted)
     return fail(ErrorKind::kCorruptData, "the journal names segment {}, which this conversion does not have", segment);
   segments_[segment].adopted = true;
-  for (uint64_t i = 0; i < segments_[segment].unit_count; ++i)
-    progress_.bytes_done += raw_bytes(segments_[segment].first_unit + i);
+  for (uint64_t i = 0; i < segments_[segment].unit_count; ++i) {
+    const uint64_t unit = segments_[segment].first_unit + i;
+    if (const Group& group = groups_[group_of(unit)]; group.units_left) --*group.units_left;
+    progress_.bytes_done += raw_bytes(unit);
+  }
   return {};
 }
 
@@ -108,44 +116,118 @@ std::vector<uint32_t> ExportPipeline::companions(uint32_t leaf) const {
   return static_cast<int64_t>(out.size()) == gap ? out : std::vector<uint32_t>{leaf};
 }
 
-Shape ExportPipeline::choose_box(uint32_t leaf) const {
-  const zarr::ArraySpec& spec = arrays_[leaf]->spec();
+Shape ExportPipeline::choose_box(uint32_t leaf, const Shape& chunk_shape) const {
   const Shape& shape = plan_.leaves[leaf].shape;
-  Shape box = spec.chunk_shape;
+  Shape box = chunk_shape;
   for (size_t axis = 0; axis < box.size(); ++axis) box[axis] = std::min(box[axis], shape[axis]);
-  const std::vector<int64_t> strides = tensor_strides(plan_, plan_.leaves[leaf]);
-  std::vector<size_t> order(shape.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  // Along the axis that is contiguous in the tensor first.
-  std::ranges::stable_sort(order, {}, [&](size_t axis) { return strides[axis]; });
-  for (size_t axis : order) {
-    const int64_t most = kUnitBytes / std::max<int64_t>(1, element_count(box) * dtype_bytes(spec.dtype));
-    if (most <= 1) break;
+  const int64_t element = dtype_bytes(arrays_[leaf]->spec().dtype);
+  for (size_t axis : axes_by_stride(leaf)) {
+    const int64_t most = kUnitBytes / std::max<int64_t>(1, element_count(box) * element);
+    if (most <= 1 || run_bytes(leaf, box) >= kLongRunBytes) break;
     box[axis] = std::min(shape[axis], box[axis] * most);
     if (box[axis] < shape[axis]) break;
   }
   return box;
 }
 
+/// The axis that is contiguous in the tensor first.
+std::vector<size_t> ExportPipeline::axes_by_stride(uint32_t leaf) const {
+  const std::vector<int64_t> strides = tensor_strides(plan_, plan_.leaves[leaf]);
+  std::vector<size_t> order(strides.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::stable_sort(order, {}, [&](size_t axis) { return strides[axis]; });
+  return order;
+}
+
+int64_t ExportPipeline::run_bytes(uint32_t leaf, const Shape& box) const {
+  const Shape& shape = plan_.leaves[leaf].shape;
+  const std::vector<int64_t> strides = tensor_strides(plan_, plan_.leaves[leaf]);
+  int64_t run = 1;
+  for (size_t axis : axes_by_stride(leaf)) {
+    if (strides[axis] == kOtherTensor) break;
+    run *= box[axis];
+    if (box[axis] < shape[axis]) break;
+  }
+  return run * dtype_bytes(arrays_[leaf]->spec().dtype);
+}
+
+/// The chunks that this program would have written for as many devices as the array is cut for, where its own are bad.
+std::optional<Shape> ExportPipeline::choose_tile(uint32_t leaf) const {
+  const zarr::ArraySpec& spec = arrays_[leaf]->spec();
+  const int64_t element = dtype_bytes(spec.dtype);
+  const int64_t run = run_bytes(leaf, choose_box(leaf, spec.chunk_shape));
+  const bool large = zarr::chunk_bytes(spec) > kUnitBytes;
+  if (spec.shape.empty() || element_count(spec.shape) * element < kSmallArrayBytes || (run >= kShortRunBytes && !large))
+    return std::nullopt;
+  int axis = -1;
+  for (size_t i = 0; i < spec.shape.size() && axis < 0; ++i)
+    if (spec.chunk_shape[i] < spec.shape[i]) axis = static_cast<int>(i);
+  const int64_t devices = axis < 0 ? 1 : spec.shape[static_cast<size_t>(axis)] / spec.chunk_shape[static_cast<size_t>(axis)];
+  const Shape tile = choose_grid(plan_, plan_.leaves[leaf], element, axis, static_cast<int>(devices)).chunk_shape;
+  if (!large && run_bytes(leaf, choose_box(leaf, tile)) < 2 * run) return std::nullopt;
+  return tile;
+}
+
+ExportPipeline::Group ExportPipeline::make_group(uint32_t leaf) const {
+  Group group{companions(leaf), {}, {}};
+  const std::optional<Shape> tile = choose_tile(leaf);
+  group.box = choose_box(leaf, tile ? *tile : arrays_[leaf]->spec().chunk_shape);
+  const Shape& shape = plan_.leaves[leaf].shape;
+  for (size_t axis = 0; axis < shape.size(); ++axis)
+    group.counts.push_back((shape[axis] + group.box[axis] - 1) / group.box[axis]);
+  if (!tile) return group;
+  for (uint32_t i : group.leaves) group.rechunked.push_back(std::make_unique<Rechunked>(*arrays_[i], *tile));
+  group.units_left = std::make_unique<std::atomic<uint64_t>>(static_cast<uint64_t>(element_count(group.counts)));
+  return group;
+}
+
 void ExportPipeline::make_groups() {
   std::vector<bool> taken(plan_.leaves.size(), false);
   for (uint32_t leaf = 0; leaf < plan_.leaves.size(); ++leaf) {
     if (taken[leaf] || arrays_[leaf] == nullptr || plan_.leaves[leaf].link_count == 0) continue;
-    Group group{companions(leaf), choose_box(leaf), {}};
-    for (uint32_t i : group.leaves) taken[i] = true;
-    const Shape& shape = plan_.leaves[leaf].shape;
-    for (size_t axis = 0; axis < shape.size(); ++axis)
-      group.counts.push_back((shape[axis] + group.box[axis] - 1) / group.box[axis]);
-    groups_.push_back(std::move(group));
+    groups_.push_back(make_group(leaf));
+    for (uint32_t i : groups_.back().leaves) taken[i] = true;
   }
+}
+
+/// Each thread may be at a group of its own.
+uint64_t ExportPipeline::scratch_bytes() const {
+  std::vector<uint64_t> sizes;
+  for (const Group& group : groups_) {
+    sizes.push_back(0);
+    for (const auto& array : group.rechunked) sizes.back() += array->bytes();
+  }
+  std::ranges::sort(sizes, std::greater<>());
+  return std::accumulate(sizes.begin(), sizes.begin() + static_cast<std::ptrdiff_t>(std::min<size_t>(2, sizes.size())), uint64_t{0});
+}
+
+/// One thread cuts the arrays anew, with the help of as many as there are; the others wait for it.
+Result<> ExportPipeline::rechunk(size_t group, const ScratchFolder& scratch, const PipelineOptions& options,
+                                 const Cancelled& cancelled) {
+  for (size_t i = 0; i < groups_[group].rechunked.size(); ++i) {
+    const uint32_t leaf = groups_[group].leaves[i];
+    MAXPORT_RETURN_IF_ERROR(with_context(
+        groups_[group].rechunked[i]->make(*scratch.storage, join_path(scratch.path, fmt::format("tiles-{}", leaf)),
+                                          forecast(options).threads, cancelled),
+        "reading " + plan_.leaves[leaf].path));
+  }
+  return {};
+}
+
+/// After a unit: the last one removes the temporary files.
+Result<> ExportPipeline::release(Group& group, const ScratchFolder& scratch) {
+  if (!group.units_left || --*group.units_left > 0) return {};
+  for (const auto& array : group.rechunked) MAXPORT_RETURN_IF_ERROR(array->drop(*scratch.storage));
+  return {};
 }
 
 uint64_t ExportPipeline::unit_bytes(const Group& group) const {
   const zarr::ArraySpec& spec = arrays_[group.leaves[0]]->spec();
   const auto box = static_cast<uint64_t>(element_count(group.box) * dtype_bytes(spec.dtype));
-  const auto chunk = static_cast<uint64_t>(zarr::chunk_bytes(spec));
-  // The gathered boxes, a chunk encoded and decoded, and the piece that is being put together.
-  return box * group.leaves.size() + 2 * chunk + static_cast<uint64_t>(kPieceBytes) + (uint64_t{2} << 20);
+  const uint64_t extra = static_cast<uint64_t>(kPieceBytes) + (uint64_t{2} << 20);
+  // The gathered boxes, and a chunk encoded and decoded or what cutting anew takes.
+  if (!group.rechunked.empty()) return box * group.leaves.size() + group.rechunked[0]->thread_bytes() + extra;
+  return box * group.leaves.size() + 2 * static_cast<uint64_t>(zarr::chunk_bytes(spec)) + extra;
 }
 
 MemoryForecast ExportPipeline::forecast(const PipelineOptions& options) const {
@@ -236,6 +318,11 @@ Result<> ExportPipeline::write_regions(const Group& group, const Box& box, Tenso
   return status;
 }
 
+Result<> ExportPipeline::read_box(const Group& group, size_t leaf, const Box& box, MutableByteSpan out, Worker& worker) const {
+  if (!group.rechunked.empty()) return group.rechunked[leaf]->read(box, out, worker.scratch);
+  return arrays_[group.leaves[leaf]]->read(box, out, worker.scratch);
+}
+
 Result<> ExportPipeline::run_unit(const Group& group, uint64_t unit, TensorWriter& out, Worker& worker) const {
   const Shape& shape = plan_.leaves[group.leaves[0]].shape;
   Box box = Box::whole(shape);
@@ -246,9 +333,9 @@ Result<> ExportPipeline::run_unit(const Group& group, uint64_t unit, TensorWrite
     box.shape[axis] = std::min(group.box[axis], shape[axis] - box.origin[axis]);
   }
   for (size_t i = 0; i < group.leaves.size(); ++i) {
-    const zarr::ArrayReader& array = *arrays_[group.leaves[i]];
-    const auto bytes = static_cast<size_t>(element_count(box.shape) * dtype_bytes(array.spec().dtype));
-    MAXPORT_RETURN_IF_ERROR(array.read(box, worker.boxes[i].take(bytes), worker.scratch));
+    const DType dtype = arrays_[group.leaves[i]]->spec().dtype;
+    const auto bytes = static_cast<size_t>(element_count(box.shape) * dtype_bytes(dtype));
+    MAXPORT_RETURN_IF_ERROR(read_box(group, i, box, worker.boxes[i].take(bytes), worker));
   }
   return write_regions(group, box, out, worker);
 }
@@ -268,12 +355,14 @@ void ExportPipeline::prepare(Worker& worker) const {
 }
 
 Result<Finisher::Task> ExportPipeline::write_segment(size_t index, TensorWriter& out, const PipelineOptions& options,
-                                                     const Cancelled& cancelled, Worker& worker) {
+                                                     const ScratchFolder& scratch, const Cancelled& cancelled, Worker& worker) {
   const Segment& segment = segments_[index];
   for (uint64_t unit = segment.first_unit; unit < segment.first_unit + segment.unit_count; ++unit) {
     if (cancelled()) return fail(ErrorKind::kInterrupted, "stopped");
     const size_t group = group_of(unit);
+    MAXPORT_RETURN_IF_ERROR(rechunk(group, scratch, options, cancelled));
     MAXPORT_RETURN_IF_ERROR(run_unit(groups_[group], unit - first_unit_[group], out, worker));
+    MAXPORT_RETURN_IF_ERROR(release(groups_[group], scratch));
     progress_.bytes_done += raw_bytes(unit);
   }
   return [&options, index]() -> Result<> {
@@ -283,14 +372,14 @@ Result<Finisher::Task> ExportPipeline::write_segment(size_t index, TensorWriter&
   };
 }
 
-Result<> ExportPipeline::run(TensorWriter& out, const PipelineOptions& options) {
+Result<> ExportPipeline::run(TensorWriter& out, const ScratchFolder& scratch, const PipelineOptions& options) {
   SegmentRun run{.count = segments_.size(), .threads = forecast(options).threads, .is_done = {}, .cancelled = options.cancelled, .start_thread = {}};
   run.is_done = [&](size_t segment) { return segments_[segment].adopted; };
   run.start_thread = [&]() -> MakeSegment {
     const auto worker = std::make_shared<Worker>();
     prepare(*worker);
     return [&, worker](size_t segment, const Cancelled& cancelled) {
-      return write_segment(segment, out, options, cancelled, *worker);
+      return write_segment(segment, out, options, scratch, cancelled, *worker);
     };
   };
   return run_segments(run);

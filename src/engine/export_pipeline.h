@@ -6,15 +6,25 @@
 // number of threads. The work is cut into segments; a later run may skip those that an earlier one finished.
 #pragma once
 
+#include <atomic>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/pipeline.h"
+#include "engine/rechunked.h"
 #include "engine/region.h"
 #include "plan/plan.h"
 #include "zarr/array_reader.h"
 
 namespace maxport::engine {
+
+/// Where arrays may be cut anew (rechunked.h): a folder that nobody else writes to and that has room.
+struct ScratchFolder {
+  Storage* storage = nullptr;
+  std::string path;
+};
 
 /// The target side: the plan's tensors, written by range.
 class TensorWriter {
@@ -37,8 +47,10 @@ class ExportPipeline {
   size_t segment_count() const { return segments_.size(); }
   /// Leaves out a segment that an earlier run finished; kCorruptData when there is none of that number.
   Result<> adopt(uint64_t segment);
+  /// The most bytes that run() may have in the scratch folder at once.
+  uint64_t scratch_bytes() const;
   /// options.finished is told each segment's number once all of it was written; making it durable is its business.
-  Result<> run(TensorWriter& out, const PipelineOptions& options);
+  Result<> run(TensorWriter& out, const ScratchFolder& scratch, const PipelineOptions& options);
 
  private:
   /// Leaves that are handled together: one, or those whose elements alternate within one tensor.
@@ -46,6 +58,8 @@ class ExportPipeline {
     std::vector<uint32_t> leaves;
     Shape box;     ///< of a unit of work, in elements; whole chunks
     Shape counts;  ///< units along each axis
+    std::vector<std::unique_ptr<Rechunked>> rechunked = {};  ///< by leaf; empty when the chunks serve as they are
+    std::unique_ptr<std::atomic<uint64_t>> units_left = {};  ///< that read them
   };
   struct Segment {
     uint64_t first_unit, unit_count;
@@ -59,8 +73,16 @@ class ExportPipeline {
   uint64_t raw_bytes(uint64_t unit) const;
   void prepare(Worker& worker) const;
   Result<Finisher::Task> write_segment(size_t index, TensorWriter& out, const PipelineOptions& options,
-                                       const Cancelled& cancelled, Worker& worker);
-  Shape choose_box(uint32_t leaf) const;
+                                       const ScratchFolder& scratch, const Cancelled& cancelled, Worker& worker);
+  Shape choose_box(uint32_t leaf, const Shape& chunk_shape) const;
+  /// Bytes that lie side by side in the tensor when the box's are written.
+  int64_t run_bytes(uint32_t leaf, const Shape& box) const;
+  std::vector<size_t> axes_by_stride(uint32_t leaf) const;
+  std::optional<Shape> choose_tile(uint32_t leaf) const;
+  Group make_group(uint32_t leaf) const;
+  Result<> read_box(const Group& group, size_t leaf, const Box& box, MutableByteSpan out, Worker& worker) const;
+  Result<> rechunk(size_t group, const ScratchFolder& scratch, const PipelineOptions& options, const Cancelled& cancelled);
+  Result<> release(Group& group, const ScratchFolder& scratch);
   std::vector<uint32_t> companions(uint32_t leaf) const;
   uint64_t unit_bytes(const Group& group) const;
   Result<> run_unit(const Group& group, uint64_t unit, TensorWriter& out, Worker& worker) const;

@@ -24,7 +24,7 @@ namespace maxport::engine {
 /// docs/performance.md.
 inline constexpr uint64_t kProcessBytes = uint64_t{20} << 20;
 /// What one thread needs for the largest band that choose_grid makes.
-inline constexpr uint64_t kThreadBytes = uint64_t{44} << 20;
+inline constexpr uint64_t kThreadBytes = uint64_t{48} << 20;
 
 /// One array to be written.
 struct LeafJob {

@@ -30,6 +30,37 @@ bool decodes_in_parts(const ArraySpec& spec) {
   return chain.array->kind == CodecKind::kSharding || chain.byte_codecs.empty();
 }
 
+/// Names the chunk in what a stream says.
+class ContextStream final : public ChunkStream {
+ public:
+  ContextStream(std::unique_ptr<ChunkStream> stream, std::string context)
+      : stream_(std::move(stream)), context_(std::move(context)) {}
+  Result<> read(MutableByteSpan out) override {
+    auto status = stream_->read(out);
+    return status ? status : with_context(std::move(status), context_);
+  }
+
+ private:
+  std::unique_ptr<ChunkStream> stream_;
+  std::string context_;
+};
+
+/// A chunk that was decoded at once.
+class DecodedStream final : public ChunkStream {
+ public:
+  explicit DecodedStream(Bytes bytes) : bytes_(std::move(bytes)) {}
+  Result<> read(MutableByteSpan out) override {
+    MAXPORT_CHECK(out.size() <= bytes_.size() - next_);
+    std::copy_n(bytes_.data() + next_, out.size(), out.data());
+    next_ += out.size();
+    return {};
+  }
+
+ private:
+  Bytes bytes_;
+  size_t next_ = 0;
+};
+
 Result<std::optional<ArraySpec>> read_metadata(KeyValueReader& store, const std::string& name, Version version) {
   const std::string key = array_key(name, metadata_key(version));
   MAXPORT_ASSIGN_OR_RETURN(const std::optional<Bytes> text, store.read(key, kMaxMetadataBytes));
@@ -94,13 +125,32 @@ Result<> ArrayReader::read(const Box& box, MutableByteSpan out, Scratch& scratch
   return status;
 }
 
-Result<> ArrayReader::read_chunk(std::span<const int64_t> position, MutableByteSpan out, Scratch& scratch) const {
+bool ArrayReader::has_chunk(std::span<const int64_t> position) const {
   const Shape grid = grid_shape(spec_);
   bool within = position.size() == grid.size();
   for (size_t i = 0; within && i < grid.size(); ++i) within = position[i] >= 0 && position[i] < grid[i];
-  if (!within || static_cast<int64_t>(out.size()) != chunk_bytes(spec_))
+  return within;
+}
+
+Result<std::unique_ptr<ChunkStream>> ArrayReader::stream(std::span<const int64_t> position) const {
+  MAXPORT_CHECK(has_chunk(position));
+  const std::string key = chunk_store_key(position);
+  MAXPORT_ASSIGN_OR_RETURN(const std::optional<ValueLocation> where, store_->locate(key));
+  if (where && can_stream(spec_)) {
+    auto stream = stream_chunk(spec_, std::make_unique<StoredSource>(*store_, key, where->length));
+    if (!stream) return with_context(std::move(stream), chunk_text(key));
+    return std::make_unique<ContextStream>(*std::move(stream), chunk_text(key));
+  }
+  Bytes decoded(static_cast<size_t>(chunk_bytes(spec_)));
+  Scratch scratch;
+  MAXPORT_RETURN_IF_ERROR(read_chunk(position, decoded, scratch));
+  return std::make_unique<DecodedStream>(std::move(decoded));
+}
+
+Result<> ArrayReader::read_chunk(std::span<const int64_t> position, MutableByteSpan out, Scratch& scratch) const {
+  if (!has_chunk(position) || static_cast<int64_t>(out.size()) != chunk_bytes(spec_))
     return fail(ErrorKind::kInvalidArgument, "array \"{}\": no chunk {} of {} bytes; the grid is {}, a chunk has {} bytes",
-                printable(name_), shape_text(position), out.size(), shape_text(grid), chunk_bytes(spec_));
+                printable(name_), shape_text(position), out.size(), shape_text(grid_shape(spec_)), chunk_bytes(spec_));
   return read_region(position, Box::whole(spec_.chunk_shape), {out.data(), row_major_strides(spec_.chunk_shape)},
                      scratch);
 }

@@ -9,6 +9,7 @@
 
 #include "storage/key_value_store.h"
 #include "zarr/array_spec.h"
+#include "zarr/chunk_stream.h"
 #include "zarr/region.h"
 #include "zarr/scratch.h"
 
@@ -39,6 +40,10 @@ class ArrayReader {
   /// Reads a chunk at full chunk size (chunk_bytes(spec())); what lies beyond the array's edge is whatever was stored.
   Result<> read_chunk(std::span<const int64_t> position, MutableByteSpan out, Scratch& scratch) const;
 
+  /// The same from the first byte to the last, in memory of a few megabytes where can_stream(spec()); otherwise the whole
+  /// chunk is decoded first. The reader must outlive the stream.
+  Result<std::unique_ptr<ChunkStream>> stream(std::span<const int64_t> position) const;
+
   /// The store key of a chunk.
   std::string chunk_store_key(std::span<const int64_t> position) const;
 
@@ -49,6 +54,7 @@ class ArrayReader {
   Result<> read_region(std::span<const int64_t> position, const Box& region, const ElementTarget& target,
                        Scratch& scratch) const;
   Result<> read_value(const std::string& key, const Box& region, const ElementTarget& target, Scratch& scratch) const;
+  bool has_chunk(std::span<const int64_t> position) const;
   Result<> missing(const Box& region, const ElementTarget& target) const;
   std::string chunk_text(const std::string& key) const;
 

@@ -32,7 +32,7 @@ class MemorySource final : public ByteSource {
 /// The value of a key whose length is known.
 class StoredSource final : public ByteSource {
  public:
-  StoredSource(KeyValueReader& store, std::string_view key, uint64_t size) : store_(store), key_(key), size_(size) {}
+  StoredSource(KeyValueReader& store, std::string key, uint64_t size) : store_(store), key_(std::move(key)), size_(size) {}
   uint64_t size() const override { return size_; }
   Result<ByteSpan> read(uint64_t offset, uint64_t length, Bytes& keep) override {
     MAXPORT_ASSIGN_OR_RETURN(keep, store_.read_range(key_, offset, length));
@@ -43,7 +43,7 @@ class StoredSource final : public ByteSource {
 
  private:
   KeyValueReader& store_;
-  std::string_view key_;
+  std::string key_;
   uint64_t size_;
 };
 
