@@ -44,7 +44,7 @@ DEEPSEEK3 = r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\
 
 SPECIAL = [AddedToken("<|begin|>", special=True, normalized=False), AddedToken("<|end|>", special=True, normalized=False, lstrip=True),
            AddedToken("<|pad|>", special=True, normalized=False, rstrip=True)]
-ADDED = [AddedToken("word", single_word=True, normalized=False), AddedToken("<mark>", normalized=True, lstrip=True, rstrip=True)]
+ADDED = [AddedToken("word", single_word=True, normalized=False), AddedToken("<|begin|>H", normalized=False), AddedToken("<mark>", normalized=True, lstrip=True, rstrip=True)]
 
 
 def split(pattern, behavior="isolated", **options):

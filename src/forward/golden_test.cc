@@ -92,6 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Goldens, Families,
                          ::testing::Values(Case{"llama3.1-8b"}, Case{"mixtral-8x7b"}, Case{"qwen3-30b-a3b"}, Case{"gpt-oss-20b"},
                                            Case{"deepseek2-16b"}, Case{"deepseek3-671b"}, Case{"deepseek3.2-671b"},
                                            Case{"qwen2.5-1.5b"}, Case{"qwen3-0.6b"}, Case{"gemma2-2b"},
+                                           Case{"gemma4-26b"}, Case{"gemma4-e2b", 4e-5, false},
                                            Case{"olmo3-7b"}, Case{"qwen3-next-80b-a3b", 1e-4}, Case{"qwen3.5-35b-a3b", 1e-4},
                                            Case{"qwen3-vl-2b", 2e-5, false}, Case{"qwen3-omni-30b-a3b", 2e-5, false}),
                          [](const auto& test) {
