@@ -86,7 +86,7 @@ def test_swapped_halves_of_a_reduced_llama_score_as_people_report(tmp_path):
   """Gate and up exchanged in a Llama of random numbers: a cosine of about 0.73, and few tokens right. Only a comparison of
   logits tells it from a model that was trained badly."""
   rng = np.random.default_rng(3)
-  tensors = {name: ((1 + rng.normal(0, 0.1, shape)) if "norm" in name else rng.normal(0, 0.04, shape)).astype(np.float32)
+  tensors = {name: ((1 + rng.normal(0, 0.1, shape)) if "norm" in name else rng.normal(0, 0.0375, shape)).astype(np.float32)
              for name, shape in big_model.tensor_shapes(REDUCED).items()}
   folders = []
   for name, content in ("right", tensors), ("faulty", seeded_faults.FAULTS["gate_and_up_swapped"](tensors, REDUCED)):
