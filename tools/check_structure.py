@@ -35,6 +35,8 @@ STRANGERS = {
     "huggingface": {"zarr", "ocdbt", "orbax"},
     "models": {"safetensors", "zarr", "ocdbt", "orbax"},
     "plan": {"zarr", "ocdbt", "orbax"},
+    # A wrong parameter map must not be able to hide in a forward pass.
+    "forward": {"models", "plan"},
 }
 
 SOURCES = (".h", ".cc", ".py")

@@ -45,7 +45,8 @@ void print_usage() {
   print_option("--prompt=TEXT", "text; its ids come from a tokenizer.json");
   print_option("--tokenizer=PATH", "that file or its folder", "the first MODEL that has one");
   print_option("--input=FILE", "token ids from .safetensors (input_ids), .jsonl (tokens) or a text file");
-  print_option("--golden_logits=FILE", "compare with the logits in a .safetensors or .jsonl file, whose ids are the input");
+  print_option("--golden_logits=FILE",
+               "compare with the logits in a .safetensors or .jsonl file, whose ids are the input");
   print_option("--max_kl_div=X", "largest divergence of a token that passes", "0.015");
   print_option("--like_maxtext", "tied heads multiply with the table in bfloat16, as MaxText does");
   print_option("--maxtext_config=FILE", "settings of a checkpoint", "maxtext.yml beside it");
@@ -112,12 +113,15 @@ Result<int> parse_threads(const std::string& text) {
 
 Result<> check(const Request& request) {
   if (request.help) return {};
-  if (request.models.empty()) return fail(ErrorKind::kInvalidArgument, "which model? maxport logits HF_DIR_OR_CHECKPOINT --ids=1,2,3");
-  if (request.models.size() > 2) return fail(ErrorKind::kInvalidArgument, "{} models were given; two can be compared", request.models.size());
+  if (request.models.empty())
+    return fail(ErrorKind::kInvalidArgument, "which model? maxport logits HF_DIR_OR_CHECKPOINT --ids=1,2,3");
+  if (request.models.size() > 2)
+    return fail(ErrorKind::kInvalidArgument, "{} models were given; two can be compared", request.models.size());
   const int inputs =
       request.ids.has_value() + request.prompt.has_value() + request.input.has_value() + request.golden.has_value();
   if (inputs != 1)
-    return fail(ErrorKind::kInvalidArgument, "{} say what goes in; exactly one of --ids, --prompt, --input and --golden_logits is needed",
+    return fail(ErrorKind::kInvalidArgument,
+                "{} say what goes in; exactly one of --ids, --prompt, --input and --golden_logits is needed",
                 inputs == 0 ? "no options" : "several options");
   return {};
 }
@@ -127,20 +131,27 @@ Result<Request> parse(std::span<const std::string> all) {
   MAXPORT_ASSIGN_OR_RETURN(out.threads, read_threads({}));
   std::optional<std::string> limit, threads;
   for (Words words(all); !words.done();) {
-    if (words.flag("--help") || words.flag("-h")) out.help = true;
-    else if (words.flag("--json")) out.json = true;
-    else if (words.flag("--like_maxtext")) out.like_maxtext = true;
-    else if (words.value("--ids", out.ids) || words.value("--prompt", out.prompt) || words.value("--tokenizer", out.tokenizer) ||
-             words.value("--input", out.input) || words.value("--golden_logits", out.golden) ||
-             words.value("--golden_logits_path", out.golden) || words.value("--maxtext_config", out.maxtext_config) ||
-             words.value("--max_kl_div", limit) || words.value("--threads", threads)) continue;
+    if (words.flag("--help") || words.flag("-h"))
+      out.help = true;
+    else if (words.flag("--json"))
+      out.json = true;
+    else if (words.flag("--like_maxtext"))
+      out.like_maxtext = true;
+    else if (words.value("--ids", out.ids) || words.value("--prompt", out.prompt) ||
+             words.value("--tokenizer", out.tokenizer) || words.value("--input", out.input) ||
+             words.value("--golden_logits", out.golden) || words.value("--golden_logits_path", out.golden) ||
+             words.value("--maxtext_config", out.maxtext_config) || words.value("--max_kl_div", limit) ||
+             words.value("--threads", threads))
+      continue;
     else if (words.word().starts_with("-"))
-      return fail(ErrorKind::kInvalidArgument, "unexpected argument \"{}\"; 'maxport logits --help' tells what there is",
-                  printable(words.word()));
+      return fail(ErrorKind::kInvalidArgument,
+                  "unexpected argument \"{}\"; 'maxport logits --help' tells what there is", printable(words.word()));
     else {
       const size_t equals = words.word().find('=');
-      if (equals == std::string::npos) out.models.push_back(words.word());
-      else out.settings.push_back({words.word().substr(0, equals), words.word().substr(equals + 1)});
+      if (equals == std::string::npos)
+        out.models.push_back(words.word());
+      else
+        out.settings.push_back({words.word().substr(0, equals), words.word().substr(equals + 1)});
       words.skip();
     }
   }
@@ -177,7 +188,8 @@ Result<Input> read_input(const Request& request) {
   }
   if (request.prompt) {
     if (!out.tokenizer)
-      return fail(ErrorKind::kInvalidArgument, "--prompt needs a tokenizer.json, and no model has one beside it; --tokenizer names one");
+      return fail(ErrorKind::kInvalidArgument,
+                  "--prompt needs a tokenizer.json, and no model has one beside it; --tokenizer names one");
     MAXPORT_ASSIGN_OR_RETURN(const auto ids, out.tokenizer->encode(*request.prompt));
     if (ids.empty()) return fail(ErrorKind::kInvalidArgument, "the prompt has no token");
     out.golden.batch.append(ids);
@@ -190,13 +202,15 @@ Result<Input> read_input(const Request& request) {
   const std::string& file = request.golden ? *request.golden : *request.input;
   MAXPORT_ASSIGN_OR_RETURN(out.golden, forward::read_golden(local_storage(), file));
   if (request.golden && !out.golden.logits)
-    return fail(ErrorKind::kInvalidArgument, "{}: it holds ids but no logits; --input takes such a file", printable(file));
+    return fail(ErrorKind::kInvalidArgument, "{}: it holds ids but no logits; --input takes such a file",
+                printable(file));
   return out;
 }
 
 Result<Model> run_model(const Request& request, const std::string& path, const forward::Batch& batch) {
-  MAXPORT_ASSIGN_OR_RETURN(const auto decoder, forward::open_model(local_storage(), {path, request.settings, request.maxtext_config,
-                                                                                     request.like_maxtext}));
+  MAXPORT_ASSIGN_OR_RETURN(
+      const auto decoder,
+      forward::open_model(local_storage(), {path, request.settings, request.maxtext_config, request.like_maxtext}));
   Model out{path, decoder->description(), {}};
   const auto go_on = [](int64_t) { return !stop_requested(); };
   MAXPORT_ASSIGN_OR_RETURN(out.logits, with_context(forward::run(*decoder, batch, go_on), printable(path)));
@@ -218,7 +232,8 @@ OrderedJson top_json(std::span<const forward::TokenScore> tokens, const tokenize
   return out;
 }
 
-void print_top(std::string_view title, std::span<const forward::TokenScore> tokens, const tokenizer::Tokenizer* tokenizer) {
+void print_top(std::string_view title, std::span<const forward::TokenScore> tokens,
+               const tokenizer::Tokenizer* tokenizer) {
   const auto line = [&](std::string_view id, std::string_view text, std::string_view score) {
     fmt::print("| {:<10} |", id);
     if (tokenizer != nullptr) fmt::print(" {:<20} |", text);
@@ -232,7 +247,8 @@ void print_top(std::string_view title, std::span<const forward::TokenScore> toke
          fmt::format("{:.4f}", token.score));
 }
 
-std::vector<forward::TokenScore> last_top(const forward::Matrix& logits, const forward::Batch::Sequence& sequence, int64_t vocabulary) {
+std::vector<forward::TokenScore> last_top(const forward::Matrix& logits, const forward::Batch::Sequence& sequence,
+                                          int64_t vocabulary) {
   const float* row = logits.row(sequence.begin + sequence.length - 1);
   return forward::top_tokens({row, static_cast<size_t>(vocabulary)}, kTopTokens);
 }
@@ -252,12 +268,12 @@ OrderedJson comparison_json(const forward::Comparison& c) {
 
 void print_comparison(const forward::Comparison& c, const forward::Batch& batch, double limit) {
   fmt::print("\n{} tokens, vocabulary {}\n", c.tokens, c.vocabulary);
-  fmt::print("max|difference|        {:.3e} (token {}, logit {}; largest |logit| {:.3f})\n", c.max_abs_difference, c.max_row,
-             c.max_column, c.largest_reference);
+  fmt::print("max|difference|        {:.3e} (token {}, logit {}; largest |logit| {:.3f})\n", c.max_abs_difference,
+             c.max_row, c.max_column, c.largest_reference);
   fmt::print("cosine                 {:.9f}\n", c.cosine);
   fmt::print("argmax agreement       {:.2f} % ({} of {})\n", 100 * c.argmax_agreement(), c.argmax_agreements, c.tokens);
-  fmt::print("KL divergence a token  {:.3e} on average, {:.3e} at most (token {}, id {})\n", c.mean_kl, c.max_kl, c.max_kl_row,
-             batch.ids[static_cast<size_t>(c.max_kl_row)]);
+  fmt::print("KL divergence a token  {:.3e} on average, {:.3e} at most (token {}, id {})\n", c.mean_kl, c.max_kl,
+             c.max_kl_row, batch.ids[static_cast<size_t>(c.max_kl_row)]);
   if (c.not_finite > 0) fmt::print("{} logits are not finite\n", c.not_finite);
   fmt::print("{}: the limit of the divergence is {}\n", c.within(limit) ? "PASS" : "FAIL", limit);
 }
@@ -268,7 +284,8 @@ OrderedJson report_tokens(const Request& request, const Input& input, std::span<
   const forward::Batch& batch = input.golden.batch;
   const tokenizer::Tokenizer* tokenizer = input.tokenizer ? &*input.tokenizer : nullptr;
   OrderedJson out = OrderedJson::array();
-  const int64_t vocabulary = reference == nullptr ? models[0].logits.cols : std::min(models[0].logits.cols, reference->cols);
+  const int64_t vocabulary =
+      reference == nullptr ? models[0].logits.cols : std::min(models[0].logits.cols, reference->cols);
   for (size_t i = 0; i < batch.sequences.size(); ++i) {
     const auto top = last_top(models[0].logits, batch.sequences[i], vocabulary);
     OrderedJson entry = {{"sequence", i}, {"top", top_json(top, tokenizer)}};
@@ -282,8 +299,8 @@ OrderedJson report_tokens(const Request& request, const Input& input, std::span<
       entry["rank_agreement_percentage"] = agreement.rank_agreement;
       if (!request.json) {
         print_top(fmt::format("sequence {}: {}", i, printable(reference_name)), other, tokenizer);
-        fmt::print("overlap_count {}/{}, jaccard_similarity {:.4f}, rank_agreement_percentage {:.1f}\n", agreement.overlap,
-                   agreement.compared, agreement.jaccard, agreement.rank_agreement);
+        fmt::print("overlap_count {}/{}, jaccard_similarity {:.4f}, rank_agreement_percentage {:.1f}\n",
+                   agreement.overlap, agreement.compared, agreement.jaccard, agreement.rank_agreement);
       }
     }
     out.push_back(std::move(entry));
@@ -305,8 +322,10 @@ Result<int> run(const Request& request) {
   if (models.size() == 2) references.emplace_back(models[1].path, &models[1].logits);
 
   bool passes = true;
-  OrderedJson report = {{"models", OrderedJson::array()}, {"max_kl_div", request.max_kl_div}, {"comparisons", OrderedJson::array()}};
-  for (const Model& model : models) report["models"].push_back({{"path", model.path}, {"description", model.description}});
+  OrderedJson report = {
+      {"models", OrderedJson::array()}, {"max_kl_div", request.max_kl_div}, {"comparisons", OrderedJson::array()}};
+  for (const Model& model : models)
+    report["models"].push_back({{"path", model.path}, {"description", model.description}});
   for (const auto& [name, logits] : references) {
     MAXPORT_ASSIGN_OR_RETURN(const forward::Comparison comparison, forward::compare_logits(models[0].logits, *logits));
     OrderedJson entry = comparison_json(comparison);

@@ -36,7 +36,8 @@ ConstView part(const Matrix& m, const Batch::Sequence& s, int64_t column, int64_
 
 Matrix attend(const Matrix& q, const Matrix& k, const Matrix& v, const Batch& batch, const AttentionOptions& o) {
   MAXPORT_CHECK(o.kv_heads > 0 && o.heads % o.kv_heads == 0);
-  MAXPORT_CHECK(q.cols == o.heads * o.key_dim && k.cols == o.kv_heads * o.key_dim && v.cols == o.kv_heads * o.value_dim);
+  MAXPORT_CHECK(q.cols == o.heads * o.key_dim && k.cols == o.kv_heads * o.key_dim &&
+                v.cols == o.kv_heads * o.value_dim);
   Matrix out(q.rows, o.heads * o.value_dim);
   const int64_t group = o.heads / o.kv_heads;
   for (const Batch::Sequence& s : batch.sequences) {

@@ -28,7 +28,8 @@ Matrix by_definition(const Matrix& q, const Matrix& k, const Matrix& v, const Ba
         for (int64_t u = 0; u <= t; ++u) {
           double score = 0;
           for (int64_t i = 0; i < o.key_dim; ++i)
-            score += static_cast<double>(q.row(s.begin + t)[h * o.key_dim + i]) * k.row(s.begin + u)[kv * o.key_dim + i];
+            score +=
+                static_cast<double>(q.row(s.begin + t)[h * o.key_dim + i]) * k.row(s.begin + u)[kv * o.key_dim + i];
           score *= o.scale;
           if (o.soft_cap > 0) score = o.soft_cap * std::tanh(score / o.soft_cap);
           const bool seen = (o.window == 0 || t - u < o.window) && !(o.hidden && o.hidden(s.begin + t, s.begin + u));
@@ -55,12 +56,14 @@ class Attention : public ::testing::Test {
   }
 
   double difference(const AttentionOptions& options) const {
-    const Matrix q = random_matrix(10, options.heads * options.key_dim, 1), k = random_matrix(10, options.kv_heads * options.key_dim, 2);
+    const Matrix q = random_matrix(10, options.heads * options.key_dim, 1),
+                 k = random_matrix(10, options.kv_heads * options.key_dim, 2);
     const Matrix v = random_matrix(10, options.kv_heads * options.value_dim, 3);
     const Matrix got = attend(q, k, v, batch_, options), want = by_definition(q, k, v, batch_, options);
     EXPECT_EQ(got.data.size(), want.data.size());
     double largest = 0;
-    for (size_t i = 0; i < got.data.size(); ++i) largest = std::max<double>(largest, std::abs(got.data[i] - want.data[i]));
+    for (size_t i = 0; i < got.data.size(); ++i)
+      largest = std::max<double>(largest, std::abs(got.data[i] - want.data[i]));
     return largest;
   }
 
@@ -78,8 +81,12 @@ TEST_F(Attention, LetsSinksTakePartOfTheSoftmax) {
 }
 
 TEST_F(Attention, DoesNotSeeWhatIsHidden) {
-  EXPECT_LT(difference({.heads = 4, .kv_heads = 2, .key_dim = 6, .value_dim = 6,
-                        .hidden = [](int64_t q, int64_t k) { return q != k && (q + k) % 3 == 0; }}), 1e-6);
+  EXPECT_LT(difference({.heads = 4,
+                        .kv_heads = 2,
+                        .key_dim = 6,
+                        .value_dim = 6,
+                        .hidden = [](int64_t q, int64_t k) { return q != k && (q + k) % 3 == 0; }}),
+            1e-6);
 }
 
 TEST_F(Attention, KeepsSequencesApart) {

@@ -32,11 +32,14 @@ Result<Comparison> compare_logits(const Matrix& model, const Matrix& reference) 
   out.tokens = reference.rows;
   out.vocabulary = std::min(model.cols, reference.cols);
   if (model.rows != reference.rows)
-    return fail(ErrorKind::kInvalidArgument, "logits of {} tokens cannot be compared with logits of {}", model.rows, reference.rows);
-  if (out.tokens == 0 || out.vocabulary == 0) return fail(ErrorKind::kInvalidArgument, "there are no logits to compare");
+    return fail(ErrorKind::kInvalidArgument, "logits of {} tokens cannot be compared with logits of {}", model.rows,
+                reference.rows);
+  if (out.tokens == 0 || out.vocabulary == 0)
+    return fail(ErrorKind::kInvalidArgument, "there are no logits to compare");
   double dot = 0, model_squares = 0, reference_squares = 0;
   for (int64_t r = 0; r < out.tokens; ++r) {
-    const std::span a(model.row(r), static_cast<size_t>(out.vocabulary)), b(reference.row(r), static_cast<size_t>(out.vocabulary));
+    const std::span a(model.row(r), static_cast<size_t>(out.vocabulary)),
+        b(reference.row(r), static_cast<size_t>(out.vocabulary));
     for (size_t i = 0; i < a.size(); ++i) {
       if (!std::isfinite(a[i]) || !std::isfinite(b[i])) {
         ++out.not_finite;
@@ -72,12 +75,13 @@ std::vector<TokenScore> top_tokens(std::span<const float> logits, int64_t count)
   std::iota(order.begin(), order.end(), 0);
   const auto wanted = std::min(static_cast<size_t>(std::max<int64_t>(count, 0)), order.size());
   const auto value = [&](int64_t i) { return logits[static_cast<size_t>(i)]; };
-  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(wanted), order.end(), [&](int64_t a, int64_t b) {
-    // NaN last, so that the order stays one.
-    const bool a_ok = !std::isnan(value(a)), b_ok = !std::isnan(value(b));
-    if (a_ok != b_ok) return a_ok;
-    return a_ok && value(a) != value(b) ? value(a) > value(b) : a < b;
-  });
+  std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(wanted), order.end(),
+                    [&](int64_t a, int64_t b) {
+                      // NaN last, so that the order stays one.
+                      const bool a_ok = !std::isnan(value(a)), b_ok = !std::isnan(value(b));
+                      if (a_ok != b_ok) return a_ok;
+                      return a_ok && value(a) != value(b) ? value(a) > value(b) : a < b;
+                    });
   std::vector<TokenScore> out;
   for (size_t i = 0; i < wanted; ++i) out.push_back({order[i], value(order[i])});
   return out;

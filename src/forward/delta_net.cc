@@ -40,8 +40,8 @@ Matrix delta_rule(const Matrix& q, const Matrix& k, const Matrix& v, const Matri
       std::vector<float> state(static_cast<size_t>(s.key_dim * s.value_dim));
       for (int64_t t = sequence.begin; t < sequence.begin + sequence.length; ++t) {
         const int64_t key = head / group * s.key_dim, value = head * s.value_dim;
-        advance(state, {q.row(t) + key, k.row(t) + key, v.row(t) + value, decay.row(t)[head], beta.row(t)[head]}, scratch,
-                {out.row(t) + value, static_cast<size_t>(s.value_dim)});
+        advance(state, {q.row(t) + key, k.row(t) + key, v.row(t) + value, decay.row(t)[head], beta.row(t)[head]},
+                scratch, {out.row(t) + value, static_cast<size_t>(s.value_dim)});
       }
     }
   }
@@ -79,7 +79,8 @@ std::vector<Matrix> split_groups(const Matrix& x, int64_t groups, std::span<cons
   return out;
 }
 
-Matrix gated_delta_net(DeltaNetInputs inputs, const DeltaNetWeights& weights, const DeltaNetShape& s, const Batch& batch) {
+Matrix gated_delta_net(DeltaNetInputs inputs, const DeltaNetWeights& weights, const DeltaNetShape& s,
+                       const Batch& batch) {
   causal_convolution(inputs.qkv, weights.convolution, s.taps, batch);
   Matrix q = columns(inputs.qkv, 0, s.keys()), k = columns(inputs.qkv, s.keys(), s.keys());
   const Matrix v = columns(inputs.qkv, 2 * s.keys(), s.values());

@@ -37,13 +37,14 @@ struct DeltaNetWeights {
 };
 
 /// Returns [tokens, values], ready for the output projection.
-Matrix gated_delta_net(DeltaNetInputs inputs, const DeltaNetWeights& weights, const DeltaNetShape& shape, const Batch& batch);
+Matrix gated_delta_net(DeltaNetInputs inputs, const DeltaNetWeights& weights, const DeltaNetShape& shape,
+                       const Batch& batch);
 
 /// y[t] = silu(sum over j of kernel[j] x[t - taps + 1 + j]) for each channel, within each sequence.
 void causal_convolution(Matrix& x, std::span<const float> kernel, int64_t taps, const Batch& batch);
 
-/// Cuts columns that are laid out as `groups` groups of parts of these widths into one matrix a part, which has that part
-/// of all groups, one after another.
+/// Cuts columns that are laid out as `groups` groups of parts of these widths into one matrix a part, which has that
+/// part of all groups, one after another.
 std::vector<Matrix> split_groups(const Matrix& x, int64_t groups, std::span<const int64_t> widths);
 
 }  // namespace maxport::forward

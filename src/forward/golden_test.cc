@@ -65,7 +65,8 @@ class Families : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(Families, AreWhatTransformersComputesFromItsOwnLayout) {
-  expect_near(compare(logits_of(open_huggingface(local_storage(), folder(GetParam().name)), golden_.batch), *golden_.logits));
+  expect_near(
+      compare(logits_of(open_huggingface(local_storage(), folder(GetParam().name)), golden_.batch), *golden_.logits));
 }
 
 TEST_P(Families, AreWhatTransformersComputesFromMaxTextsLayout) {
@@ -84,17 +85,19 @@ TEST_P(Families, AreWhatTransformersComputesFromMaxTextsLayout) {
 TEST_P(Families, SeeTwoPositionsExchanged) {
   Batch exchanged = golden_.batch;
   std::swap(exchanged.positions[5], exchanged.positions[6]);
-  const auto c = compare(logits_of(open_huggingface(local_storage(), folder(GetParam().name)), exchanged), *golden_.logits);
+  const auto c =
+      compare(logits_of(open_huggingface(local_storage(), folder(GetParam().name)), exchanged), *golden_.logits);
   EXPECT_GT(relative(c), 20 * GetParam().tolerance);
 }
 
 INSTANTIATE_TEST_SUITE_P(Goldens, Families,
-                         ::testing::Values(Case{"llama3.1-8b"}, Case{"mixtral-8x7b"}, Case{"qwen3-30b-a3b"}, Case{"gpt-oss-20b"},
-                                           Case{"deepseek2-16b"}, Case{"deepseek3-671b"}, Case{"deepseek3.2-671b"},
-                                           Case{"qwen2.5-1.5b"}, Case{"qwen3-0.6b"}, Case{"gemma2-2b"},
-                                           Case{"gemma4-26b"}, Case{"gemma4-e2b", 4e-5, false},
-                                           Case{"olmo3-7b"}, Case{"qwen3-next-80b-a3b", 1e-4}, Case{"qwen3.5-35b-a3b", 1e-4},
-                                           Case{"qwen3-vl-2b", 2e-5, false}, Case{"qwen3-omni-30b-a3b", 2e-5, false}),
+                         ::testing::Values(Case{"llama3.1-8b"}, Case{"mixtral-8x7b"}, Case{"qwen3-30b-a3b"},
+                                           Case{"gpt-oss-20b"}, Case{"deepseek2-16b"}, Case{"deepseek3-671b"},
+                                           Case{"deepseek3.2-671b"}, Case{"qwen2.5-1.5b"}, Case{"qwen3-0.6b"},
+                                           Case{"gemma2-2b"}, Case{"gemma4-26b"}, Case{"gemma4-e2b", 4e-5, false},
+                                           Case{"olmo3-7b"}, Case{"qwen3-next-80b-a3b", 1e-4},
+                                           Case{"qwen3.5-35b-a3b", 1e-4}, Case{"qwen3-vl-2b", 2e-5, false},
+                                           Case{"qwen3-omni-30b-a3b", 2e-5, false}),
                          [](const auto& test) {
                            std::string out = test.param.name;
                            std::erase_if(out, [](char c) { return c == '.' || c == '-'; });
@@ -106,7 +109,8 @@ TEST(Gemma3, DiffersBetweenTheLibrariesByTheRoundingOfItsEmbeddingScaleAlone) {
   const Golden reference = golden("gemma3-4b");
   const Result<Matrix> plain = logits_of(open_huggingface(local_storage(), folder("gemma3-4b")), reference.batch);
   EXPECT_LE(relative(compare(plain, *reference.logits)), 2e-5);
-  const Result<Matrix> rounded = logits_of(open_huggingface(local_storage(), folder("gemma3-4b"), true), reference.batch);
+  const Result<Matrix> rounded =
+      logits_of(open_huggingface(local_storage(), folder("gemma3-4b"), true), reference.batch);
   for (const bool scanned : {true, false}) {
     MemoryStorage disk;
     convert_to(disk, folder("gemma3-4b"), scanned);
@@ -115,7 +119,8 @@ TEST(Gemma3, DiffersBetweenTheLibrariesByTheRoundingOfItsEmbeddingScaleAlone) {
     EXPECT_LE(relative(with_transformers), 3e-3);
     EXPECT_GE(relative(with_transformers), 1e-4);
     EXPECT_EQ(with_transformers.argmax_agreement(), 1);
-    const Result<Matrix> imitated = logits_of(open_maxtext(disk, {.path = "out/0", .round_tied_table = true}), reference.batch);
+    const Result<Matrix> imitated =
+        logits_of(open_maxtext(disk, {.path = "out/0", .round_tied_table = true}), reference.batch);
     EXPECT_LE(relative(compare(imitated, *rounded)), 2e-5);
   }
 }
@@ -164,7 +169,8 @@ TEST(Opening, TellsTheLayoutsApartAndNamesWhatItCannotRun) {
   EXPECT_EQ((*open_model(disk, {"out/0"}))->description(), "MaxText llama2, scanned");
   ASSERT_TRUE(disk.make_directories("other"));
   ASSERT_TRUE(disk.write_text("other/config.json", R"({"model_type": "gpt2"})"));
-  ASSERT_TRUE(disk.write_text("other/model.safetensors", *local_storage().read_text(folder("llama3.1-8b") + "/model.safetensors")));
+  ASSERT_TRUE(disk.write_text("other/model.safetensors",
+                              *local_storage().read_text(folder("llama3.1-8b") + "/model.safetensors")));
   const auto unknown = open_model(disk, {"other"});
   ASSERT_FALSE(unknown);
   EXPECT_EQ(unknown.error().kind(), ErrorKind::kUnsupported);
@@ -175,7 +181,8 @@ TEST(Opening, TakesSettingsFromTheCommandLineAndAsksForThem) {
   MemoryStorage disk;
   convert_to(disk, folder("llama3.1-8b"), true);
   const Golden reference = golden("llama3.1-8b");
-  const auto wrong = compare(logits_of(open_maxtext(disk, {"out/0", {{"rope_use_scale", "false"}}}), reference.batch), *reference.logits);
+  const auto wrong = compare(logits_of(open_maxtext(disk, {"out/0", {{"rope_use_scale", "false"}}}), reference.batch),
+                             *reference.logits);
   EXPECT_GT(relative(wrong), 1e-4);
   ASSERT_TRUE(disk.remove_all("out/0/maxport.json"));
   const auto asked = open_maxtext(disk, {"out/0"});

@@ -23,7 +23,8 @@ Result<std::vector<int32_t>> read_ids(const safetensors::File& file, const safet
     return fail(ErrorKind::kInvalidArgument, "{}: input_ids must be int32 or int64, but is {}", printable(file.path()),
                 dtype_name(info.dtype));
   const auto count = checked_product(info.shape);
-  if (!count || *count > kMaxElements) return fail(ErrorKind::kResourceLimit, "{}: too many input_ids", printable(file.path()));
+  if (!count || *count > kMaxElements)
+    return fail(ErrorKind::kResourceLimit, "{}: too many input_ids", printable(file.path()));
   Bytes stored(static_cast<size_t>(*count * dtype_bytes(info.dtype)));
   MAXPORT_RETURN_IF_ERROR(file.read(info, 0, stored));
   std::vector<int32_t> out(static_cast<size_t>(*count));
@@ -49,7 +50,8 @@ Result<Golden> from_safetensors(Storage& storage, const std::string& path) {
   MAXPORT_ASSIGN_OR_RETURN(const auto file, safetensors::File::open(storage, path));
   const safetensors::TensorInfo* ids = file->find("input_ids");
   if (ids == nullptr || ids->shape.empty() || ids->shape.size() > 2)
-    return fail(ErrorKind::kInvalidArgument, "{}: there is no tensor input_ids of shape [batch, length]", printable(path));
+    return fail(ErrorKind::kInvalidArgument, "{}: there is no tensor input_ids of shape [batch, length]",
+                printable(path));
   MAXPORT_ASSIGN_OR_RETURN(const std::vector<int32_t> values, read_ids(*file, *ids));
   const int64_t length = ids->shape.back(), rows = ids->shape.size() == 2 ? ids->shape[0] : 1;
   Golden out;
@@ -70,7 +72,8 @@ Result<> append_rows(const Json& rows, size_t count, Matrix& out, const std::str
     out.cols = static_cast<int64_t>(row.size());
     ++out.rows;
     for (const Json& value : row) {
-      if (!value.is_number()) return fail(ErrorKind::kInvalidArgument, "{}: \"logits\" holds {}", what, json_kind(value));
+      if (!value.is_number())
+        return fail(ErrorKind::kInvalidArgument, "{}: \"logits\" holds {}", what, json_kind(value));
       out.data.push_back(value.get<float>());
     }
   }
@@ -104,7 +107,8 @@ Result<Golden> from_lines(Storage& storage, const std::string& path) {
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
     MAXPORT_RETURN_IF_ERROR(append_line(line, fmt::format("{}, line {}", printable(path), number), out, logits));
   }
-  if (logits.rows == out.batch.tokens() && logits.rows > 0) out.logits = std::move(logits);
+  if (logits.rows == out.batch.tokens() && logits.rows > 0)
+    out.logits = std::move(logits);
   else if (logits.rows > 0)
     return fail(ErrorKind::kInvalidArgument, "{}: some lines have no \"logits\"", printable(path));
   return out;

@@ -49,8 +49,9 @@ class GoldenLines : public ::testing::Test {
 };
 
 TEST_F(GoldenLines, AreThoseOfMaxTextsChecker) {
-  const auto golden = read("{\"prompt\": \"a\", \"tokens\": [3, 4], \"logits\": [[1, 2.5], [3, 4]]}\n\n"
-                           "{\"prompt\": \"b\", \"tokens\": [5], \"logits\": [[-1, 0]]}");
+  const auto golden = read(
+      "{\"prompt\": \"a\", \"tokens\": [3, 4], \"logits\": [[1, 2.5], [3, 4]]}\n\n"
+      "{\"prompt\": \"b\", \"tokens\": [5], \"logits\": [[-1, 0]]}");
   ASSERT_TRUE(golden) << golden.error().message();
   EXPECT_THAT(golden->batch.ids, ElementsAre(3, 4, 5));
   ASSERT_TRUE(golden->logits);

@@ -53,7 +53,8 @@ Result<Activation> activation_of(std::string_view name, bool gelu_is_tanh) {
   if (name == "gelu_pytorch_tanh" || name == "gelu_new") return Activation::kGeluTanh;
   if (name == "sigmoid") return Activation::kSigmoid;
   if (name == "gelu") return gelu_is_tanh ? Activation::kGeluTanh : Activation::kGelu;
-  return fail(ErrorKind::kUnsupported, "no forward pass knows the activation \"{}\"; known are silu, sigmoid, gelu and gelu_pytorch_tanh",
+  return fail(ErrorKind::kUnsupported,
+              "no forward pass knows the activation \"{}\"; known are silu, sigmoid, gelu and gelu_pytorch_tanh",
               printable(name));
 }
 
@@ -63,9 +64,12 @@ float softplus(float x) { return x > 20 ? x : std::log1p(std::exp(x)); }
 
 float activate(Activation activation, float x) {
   switch (activation) {
-    case Activation::kSilu: return x * sigmoid(x);
-    case Activation::kSigmoid: return sigmoid(x);
-    case Activation::kGelu: return 0.5f * x * (1 + std::erf(x * std::numbers::sqrt2_v<float> / 2));
+    case Activation::kSilu:
+      return x * sigmoid(x);
+    case Activation::kSigmoid:
+      return sigmoid(x);
+    case Activation::kGelu:
+      return 0.5f * x * (1 + std::erf(x * std::numbers::sqrt2_v<float> / 2));
     case Activation::kGeluTanh: {
       const float root = std::sqrt(2 * std::numbers::inv_pi_v<float>);
       return 0.5f * x * (1 + std::tanh(root * (x + 0.044715f * x * x * x)));

@@ -10,8 +10,8 @@
 
 namespace maxport::forward {
 
-/// x / sqrt(mean(x^2) + epsilon) * (offset + weight), over runs of weight.size() columns: the whole row, or each head of
-/// it. The columns must be a multiple of the weight's size.
+/// x / sqrt(mean(x^2) + epsilon) * (offset + weight), over runs of weight.size() columns: the whole row, or each head
+/// of it. The columns must be a multiple of the weight's size.
 void rms_norm(Matrix& x, std::span<const float> weight, double epsilon, double offset = 0);
 /// The same without a weight, over runs of `width` columns.
 void rms_norm(Matrix& x, int64_t width, double epsilon);
@@ -19,8 +19,8 @@ void rms_norm(Matrix& x, int64_t width, double epsilon);
 void l2_norm(Matrix& x, int64_t width, double epsilon);
 
 enum class Activation { kSilu, kGeluTanh, kGelu, kSigmoid };
-/// By the name that transformers' and MaxText's configurations use ("silu", "swish", "gelu_pytorch_tanh", "gelu"). MaxText's
-/// "gelu" is the tanh form: `gelu_is_tanh`.
+/// By the name that transformers' and MaxText's configurations use ("silu", "swish", "gelu_pytorch_tanh", "gelu").
+/// MaxText's "gelu" is the tanh form: `gelu_is_tanh`.
 Result<Activation> activation_of(std::string_view name, bool gelu_is_tanh);
 float activate(Activation activation, float x);
 void activate(Activation activation, Matrix& x);

@@ -41,8 +41,10 @@ void multiply(View out, ConstView a, ConstView b, bool add) {
   over_columns(out.cols, a.rows * a.cols * b.cols, [&](int64_t begin, int64_t end) {
     auto target = map(out).middleCols(begin, end - begin);
     const auto columns = map(b).middleCols(begin, end - begin);
-    if (add) target.noalias() += map(a) * columns;
-    else target.noalias() = map(a) * columns;
+    if (add)
+      target.noalias() += map(a) * columns;
+    else
+      target.noalias() = map(a) * columns;
   });
 }
 
@@ -51,8 +53,10 @@ void multiply_transposed(View out, ConstView a, ConstView b, bool add) {
   over_columns(out.cols, a.rows * a.cols * b.rows, [&](int64_t begin, int64_t end) {
     auto target = map(out).middleCols(begin, end - begin);
     const auto rows = map(b).middleRows(begin, end - begin);
-    if (add) target.noalias() += map(a) * rows.transpose();
-    else target.noalias() = map(a) * rows.transpose();
+    if (add)
+      target.noalias() += map(a) * rows.transpose();
+    else
+      target.noalias() = map(a) * rows.transpose();
   });
 }
 

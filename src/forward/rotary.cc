@@ -10,7 +10,8 @@ namespace maxport::forward {
 
 std::vector<double> rotary_frequencies(double theta, int64_t dim) {
   std::vector<double> out(static_cast<size_t>(dim / 2));
-  for (size_t i = 0; i < out.size(); ++i) out[i] = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
+  for (size_t i = 0; i < out.size(); ++i)
+    out[i] = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
   return out;
 }
 
@@ -37,7 +38,8 @@ std::vector<double> llama3_scaled(std::vector<double> frequencies, const Llama3S
 std::vector<double> yarn_frequencies(double theta, int64_t dim, const YarnScaling& s) {
   // The dimension whose wave turns `rotations` times over the original length.
   const auto dimension = [&](double rotations) {
-    return static_cast<double>(dim) * std::log(s.original_length / (rotations * 2 * std::numbers::pi)) / (2 * std::log(theta));
+    return static_cast<double>(dim) * std::log(s.original_length / (rotations * 2 * std::numbers::pi)) /
+           (2 * std::log(theta));
   };
   double low = dimension(s.beta_fast), high = dimension(s.beta_slow);
   if (s.truncate) {
@@ -57,16 +59,19 @@ std::vector<double> yarn_frequencies(double theta, int64_t dim, const YarnScalin
 
 double yarn_mscale(double factor, double mscale) { return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1; }
 
-void apply_rotary(Matrix& x, int64_t head_dim, std::span<const int64_t> positions, const Rotary& rotary, int64_t first) {
+void apply_rotary(Matrix& x, int64_t head_dim, std::span<const int64_t> positions, const Rotary& rotary,
+                  int64_t first) {
   const auto pairs = static_cast<int64_t>(rotary.frequencies.size());
-  MAXPORT_CHECK(x.cols % head_dim == 0 && first + 2 * pairs <= head_dim && positions.size() == static_cast<size_t>(x.rows));
+  MAXPORT_CHECK(x.cols % head_dim == 0 && first + 2 * pairs <= head_dim &&
+                positions.size() == static_cast<size_t>(x.rows));
   const int64_t step = rotary.pairing == Pairing::kHalves ? 1 : 2;
   const int64_t partner = rotary.pairing == Pairing::kHalves ? pairs : 1;
   std::vector<float> cosine(static_cast<size_t>(pairs)), sine(static_cast<size_t>(pairs));
   for (int64_t r = 0; r < x.rows; ++r) {
     for (size_t i = 0; i < cosine.size(); ++i) {
       // Both libraries hold the frequency and the angle in float32.
-      const float angle = static_cast<float>(rotary.frequencies[i]) * static_cast<float>(positions[static_cast<size_t>(r)]);
+      const float angle =
+          static_cast<float>(rotary.frequencies[i]) * static_cast<float>(positions[static_cast<size_t>(r)]);
       cosine[i] = static_cast<float>(std::cos(angle) * rotary.attention_factor);
       sine[i] = static_cast<float>(std::sin(angle) * rotary.attention_factor);
     }

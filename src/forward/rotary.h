@@ -42,6 +42,7 @@ std::vector<double> yarn_frequencies(double theta, int64_t dim, const YarnScalin
 double yarn_mscale(double factor, double mscale = 1);
 
 /// Turns the elements [first, first + 2 * frequencies.size()) of each head of `x` ([tokens, heads * head_dim]).
-void apply_rotary(Matrix& x, int64_t head_dim, std::span<const int64_t> positions, const Rotary& rotary, int64_t first = 0);
+void apply_rotary(Matrix& x, int64_t head_dim, std::span<const int64_t> positions, const Rotary& rotary,
+                  int64_t first = 0);
 
 }  // namespace maxport::forward

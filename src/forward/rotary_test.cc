@@ -53,7 +53,8 @@ TEST(Rotary, ScoresDependOnTheDistanceAlone) {
   const Rotary rotary{rotary_frequencies(10000, 8)};
   const auto score = [&](int64_t query, int64_t key) {
     Matrix x(2, 8);
-    for (int i = 0; i < 8; ++i) x.data[static_cast<size_t>(i)] = x.data[static_cast<size_t>(i + 8)] = static_cast<float>(i + 1);
+    for (int i = 0; i < 8; ++i)
+      x.data[static_cast<size_t>(i)] = x.data[static_cast<size_t>(i + 8)] = static_cast<float>(i + 1);
     apply_rotary(x, 8, std::vector<int64_t>{query, key}, rotary);
     float sum = 0;
     for (size_t i = 0; i < 8; ++i) sum += x.data[i] * x.data[i + 8];

@@ -1,5 +1,5 @@
-// Named weights of a model, read as float32 when they are asked for. Nothing is kept, so that a forward pass holds about
-// one layer at a time.
+// Named weights of a model, read as float32 when they are asked for. Nothing is kept, so that a forward pass holds
+// about one layer at a time.
 #pragma once
 
 #include <functional>

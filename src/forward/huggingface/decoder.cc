@@ -35,7 +35,8 @@ Result<> HuggingfaceDecoder::find_names() {
     head_name_ = tied.tied ? embedding : std::string(place.head);
     return {};
   }
-  return fail(ErrorKind::kUnsupported, "{}: no tensor is called \"...embed_tokens.weight\"", printable(model_.directory->folder()));
+  return fail(ErrorKind::kUnsupported, "{}: no tensor is called \"...embed_tokens.weight\"",
+              printable(model_.directory->folder()));
 }
 
 Result<> HuggingfaceDecoder::prepare(std::vector<std::string> layer_types) {
@@ -134,7 +135,8 @@ Result<> HuggingfaceDecoder::layer(int64_t index, const Batch& batch, Matrix& x)
   };
   MAXPORT_RETURN_IF_ERROR(half(traits_.norm_before_attention, traits_.norm_after_attention,
                                [&](Matrix h) { return attention(index, batch, std::move(h)); }));
-  return half(traits_.norm_before_mlp, traits_.norm_after_mlp, [&](Matrix h) { return feed_forward(index, std::move(h)); });
+  return half(traits_.norm_before_mlp, traits_.norm_after_mlp,
+              [&](Matrix h) { return feed_forward(index, std::move(h)); });
 }
 
 Result<Matrix> HuggingfaceDecoder::attention(int64_t index, const Batch& batch, Matrix h) {
@@ -143,8 +145,8 @@ Result<Matrix> HuggingfaceDecoder::attention(int64_t index, const Batch& batch, 
   MAXPORT_ASSIGN_OR_RETURN(Matrix k, linear(prefix + "k_proj", h, traits_.bias_qkv));
   MAXPORT_ASSIGN_OR_RETURN(const Matrix v, linear(prefix + "v_proj", h, traits_.bias_qkv));
   if (q.cols != heads_ * head_dim_ || k.cols != kv_heads_ * head_dim_ || v.cols != k.cols)
-    return fail(ErrorKind::kInvalidArgument, "{}: projections of {}, {} and {} columns are not {} and {} heads of {}", prefix,
-                q.cols, k.cols, v.cols, heads_, kv_heads_, head_dim_);
+    return fail(ErrorKind::kInvalidArgument, "{}: projections of {}, {} and {} columns are not {} and {} heads of {}",
+                prefix, q.cols, k.cols, v.cols, heads_, kv_heads_, head_dim_);
   if (traits_.query_norm != QueryNorm::kNone) {
     MAXPORT_RETURN_IF_ERROR(norm(prefix + "q_norm", q));
     MAXPORT_RETURN_IF_ERROR(norm(prefix + "k_norm", k));

@@ -20,9 +20,9 @@ enum class QueryNorm { kNone, kHead, kAllHeads };
 
 /// What modelling code of transformers has built in, apart from config.json.
 struct HuggingfaceTraits {
-  double norm_offset = 0;          ///< 1 where norms multiply by 1 + weight
-  bool scaled_embedding = false;   ///< embeddings are multiplied by sqrt(width)
-  bool maxtext_rounds_scale = false;  ///< MaxText's converter rounds that factor to bfloat16
+  double norm_offset = 0;                                      ///< 1 where norms multiply by 1 + weight
+  bool scaled_embedding = false;                               ///< embeddings are multiplied by sqrt(width)
+  bool maxtext_rounds_scale = false;                           ///< MaxText's converter rounds that factor to bfloat16
   std::string_view norm_before_attention = "input_layernorm";  ///< empty: there is none
   std::string_view norm_after_attention = {};
   std::string_view norm_before_mlp = "post_attention_layernorm";
@@ -69,13 +69,15 @@ class HuggingfaceDecoder : public Decoder {
   /// The weights of a layer's one-dimensional tensor.
   Result<std::vector<float>> vector(const std::string& name) const;
   const std::string& layer_type(int64_t index) const { return layer_types_[static_cast<size_t>(index)]; }
-  const Rotary& rotary(int64_t index) const { return rotaries_.at(traits_.rope_by_layer_type ? layer_type(index) : ""); }
+  const Rotary& rotary(int64_t index) const {
+    return rotaries_.at(traits_.rope_by_layer_type ? layer_type(index) : "");
+  }
 
   HuggingfaceModel model_;
   HuggingfaceTraits traits_;
   ModelWeights weights_;
   const huggingface::ConfigRoles& config_;
-  std::string prefix_;     ///< of the decoder's tensors: "model.", "model.language_model.", ...
+  std::string prefix_;  ///< of the decoder's tensors: "model.", "model.language_model.", ...
   bool tied_ = false;
   std::string head_name_;  ///< the output head's tensor; the embedding's where they are tied
   std::vector<std::string> layer_types_;

@@ -1,5 +1,5 @@
-// Dense decoders of transformers: modeling_llama, modeling_mistral, modeling_qwen2, modeling_qwen3 (and the text part of
-// modeling_qwen3_vl, whose three rotary axes are one for text), modeling_gemma2, modeling_gemma3, modeling_olmo3.
+// Dense decoders of transformers: modeling_llama, modeling_mistral, modeling_qwen2, modeling_qwen3 (and the text part
+// of modeling_qwen3_vl, whose three rotary axes are one for text), modeling_gemma2, modeling_gemma3, modeling_olmo3.
 #include "forward/huggingface/families.h"
 
 namespace maxport::forward {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-
 namespace maxport::forward {
 namespace {
 
@@ -48,13 +47,14 @@ Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::s
   const huggingface::ConfigRoles& config = directory->roles();
   MAXPORT_ASSIGN_OR_RETURN(const auto quantization, config.quantization());
   if (quantization)
-    return fail(ErrorKind::kUnsupported, "{}: its weights are quantised ({}); a forward pass needs them in bfloat16 or float32",
+    return fail(ErrorKind::kUnsupported,
+                "{}: its weights are quantised ({}); a forward pass needs them in bfloat16 or float32",
                 printable(folder), printable(quantization->method));
   const std::string type = config.section_model_type();
   const auto found = std::ranges::find(kFamilies, std::string_view(type), &Entry::model_type);
   if (found == kFamilies.end())
-    return fail(ErrorKind::kUnsupported, "{}: no forward pass for model_type \"{}\"; there is one for {}", printable(folder),
-                printable(type), fmt::join(huggingface_model_types(), ", "));
+    return fail(ErrorKind::kUnsupported, "{}: no forward pass for model_type \"{}\"; there is one for {}",
+                printable(folder), printable(type), fmt::join(huggingface_model_types(), ", "));
   return with_context(found->build({directory, &config, like_maxtext}), "in " + printable(folder));
 }
 

@@ -11,7 +11,8 @@ namespace maxport::forward {
 
 /// kUnsupported for a model type without a forward pass here, or with quantised weights. `like_maxtext` rounds a scaled
 /// embedding and a tied table as MaxText and its converter do.
-Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::string& folder, bool like_maxtext = false);
+Result<std::unique_ptr<Decoder>> open_huggingface(Storage& storage, const std::string& folder,
+                                                  bool like_maxtext = false);
 
 /// The model types that open_huggingface takes.
 std::vector<std::string_view> huggingface_model_types();

@@ -23,13 +23,15 @@ class HybridDecoder : public RoutedDecoder {
     MAXPORT_ASSIGN_OR_RETURN(shape_.taps, config_.integer("linear_conv_kernel_dim"));
     MAXPORT_ASSIGN_OR_RETURN(normalize_, config_.boolean_or("norm_topk_prob", true));
     if (shape_.key_heads < 1 || shape_.value_heads % shape_.key_heads != 0)
-      return fail(ErrorKind::kInvalidArgument, "{} value heads cannot share {} key heads", shape_.value_heads, shape_.key_heads);
+      return fail(ErrorKind::kInvalidArgument, "{} value heads cannot share {} key heads", shape_.value_heads,
+                  shape_.key_heads);
     return {};
   }
 
  protected:
   Result<Matrix> attention(int64_t index, const Batch& batch, Matrix h) override {
-    return layer_type(index) == "linear_attention" ? linear_attention(index, batch, h) : gated_attention(index, batch, h);
+    return layer_type(index) == "linear_attention" ? linear_attention(index, batch, h)
+                                                   : gated_attention(index, batch, h);
   }
 
   Result<Matrix> feed_forward(int64_t index, Matrix h) override {
@@ -37,7 +39,8 @@ class HybridDecoder : public RoutedDecoder {
     // Some layers may be dense (mlp_only_layers, decoder_sparse_step); those have no router.
     if (!weights_.contains(prefix + "gate.weight")) return gated_mlp(prefix, h);
     MAXPORT_ASSIGN_OR_RETURN(Matrix logits, gate(prefix + "gate", h));
-    MAXPORT_ASSIGN_OR_RETURN(Matrix out, experts(prefix, {}, h, softmax_then_top(std::move(logits), chosen_, normalize_)));
+    MAXPORT_ASSIGN_OR_RETURN(Matrix out,
+                             experts(prefix, {}, h, softmax_then_top(std::move(logits), chosen_, normalize_)));
     MAXPORT_ASSIGN_OR_RETURN(const Matrix share, linear(prefix + "shared_expert_gate", h));
     MAXPORT_ASSIGN_OR_RETURN(Matrix shared, gated_mlp(prefix + "shared_expert.", h));
     for (int64_t r = 0; r < shared.rows; ++r)
@@ -90,7 +93,8 @@ class HybridDecoder : public RoutedDecoder {
     MAXPORT_ASSIGN_OR_RETURN(in.gate, linear(prefix + "in_proj_z", h));
     MAXPORT_ASSIGN_OR_RETURN(in.beta, linear(prefix + "in_proj_b", h));
     MAXPORT_ASSIGN_OR_RETURN(in.time, linear(prefix + "in_proj_a", h));
-    MAXPORT_RETURN_IF_ERROR(check_shape(prefix + "in_proj_qkv, _z, _b, _a", {in.qkv.cols, in.gate.cols, in.beta.cols, in.time.cols},
+    MAXPORT_RETURN_IF_ERROR(check_shape(prefix + "in_proj_qkv, _z, _b, _a",
+                                        {in.qkv.cols, in.gate.cols, in.beta.cols, in.time.cols},
                                         {shape_.channels(), shape_.values(), shape_.value_heads, shape_.value_heads}));
     return in;
   }
@@ -101,7 +105,8 @@ class HybridDecoder : public RoutedDecoder {
     DeltaNetWeights weights;
     weights.epsilon = epsilon_;
     MAXPORT_ASSIGN_OR_RETURN(Tensor convolution, weights_.tensor(prefix + "conv1d.weight"));
-    MAXPORT_RETURN_IF_ERROR(check_shape(prefix + "conv1d.weight", convolution.shape, {shape_.channels(), 1, shape_.taps}));
+    MAXPORT_RETURN_IF_ERROR(
+        check_shape(prefix + "conv1d.weight", convolution.shape, {shape_.channels(), 1, shape_.taps}));
     weights.convolution = std::move(convolution.data);
     MAXPORT_ASSIGN_OR_RETURN(weights.decay_log, vector(prefix + "A_log"));
     MAXPORT_ASSIGN_OR_RETURN(weights.time_bias, vector(prefix + "dt_bias"));

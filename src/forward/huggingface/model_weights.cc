@@ -13,9 +13,11 @@ Result<> ModelWeights::read(std::string_view name, const Box& box, std::span<flo
   MAXPORT_ASSIGN_OR_RETURN(const auto entry, directory_->find(name));
   const DType dtype = entry.info->dtype;
   if (!is_floating(dtype) || dtype_info(dtype).bits < 16)
-    return fail(ErrorKind::kUnsupported, "{}: a forward pass reads floating tensors of 16 bits or more, but it holds {}",
-                printable(name), dtype_name(dtype));
-  MAXPORT_CHECK(maxport::contains(entry.info->shape, box) && element_count(box.shape) == static_cast<int64_t>(out.size()));
+    return fail(ErrorKind::kUnsupported,
+                "{}: a forward pass reads floating tensors of 16 bits or more, but it holds {}", printable(name),
+                dtype_name(dtype));
+  MAXPORT_CHECK(maxport::contains(entry.info->shape, box) &&
+                element_count(box.shape) == static_cast<int64_t>(out.size()));
   if (out.empty()) return {};
   // Axes from `inner` on are whole: one run of bytes for each index of those before.
   const std::vector<int64_t> strides = row_major_strides(entry.info->shape);

@@ -10,7 +10,8 @@ namespace maxport::forward {
 
 class ModelWeights : public Weights {
  public:
-  explicit ModelWeights(std::shared_ptr<const huggingface::ModelDirectory> directory) : directory_(std::move(directory)) {}
+  explicit ModelWeights(std::shared_ptr<const huggingface::ModelDirectory> directory)
+      : directory_(std::move(directory)) {}
 
   bool contains(std::string_view name) const override { return directory_->tensors().contains(name); }
   Result<Shape> shape(std::string_view name) const override;

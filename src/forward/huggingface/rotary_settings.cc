@@ -17,13 +17,14 @@ bool truncates(const huggingface::Rope& rope) {
 Result<double> needed(const huggingface::Rope& rope, const char* name) {
   const double value = parameter(rope, name, 0);
   if (value > 0) return value;
-  return fail(ErrorKind::kInvalidArgument, "rope of type {} needs a positive {}, which {} does not have", printable(rope.type),
-              name, printable(rope.parameters_source.empty() ? "the configuration" : rope.parameters_source));
+  return fail(ErrorKind::kInvalidArgument, "rope of type {} needs a positive {}, which {} does not have",
+              printable(rope.type), name,
+              printable(rope.parameters_source.empty() ? "the configuration" : rope.parameters_source));
 }
 
 Result<Rotary> yarn(const huggingface::ConfigRoles& config, const huggingface::Rope& rope, int64_t dim) {
-  YarnScaling scaling{parameter(rope, "factor", 0), parameter(rope, "beta_fast", 32), parameter(rope, "beta_slow", 1), 0,
-                      truncates(rope)};
+  YarnScaling scaling{parameter(rope, "factor", 0), parameter(rope, "beta_fast", 32), parameter(rope, "beta_slow", 1),
+                      0, truncates(rope)};
   scaling.original_length = parameter(rope, "original_max_position_embeddings", 0);
   if (scaling.original_length == 0) {
     MAXPORT_ASSIGN_OR_RETURN(scaling.original_length, config.number("max_position_embeddings"));
@@ -34,15 +35,17 @@ Result<Rotary> yarn(const huggingface::ConfigRoles& config, const huggingface::R
   }
   Rotary out{yarn_frequencies(rope.theta, dim, scaling), Pairing::kHalves, 1};
   const double mscale = parameter(rope, "mscale", 0), all_dim = parameter(rope, "mscale_all_dim", 0);
-  const double derived = mscale != 0 && all_dim != 0 ? yarn_mscale(scaling.factor, mscale) / yarn_mscale(scaling.factor, all_dim)
-                                                     : yarn_mscale(scaling.factor);
+  const double derived = mscale != 0 && all_dim != 0
+                             ? yarn_mscale(scaling.factor, mscale) / yarn_mscale(scaling.factor, all_dim)
+                             : yarn_mscale(scaling.factor);
   out.attention_factor = parameter(rope, "attention_factor", derived);
   return out;
 }
 
 /// The share of each head that turns has the frequencies of a whole head; the rest stands still.
 Rotary proportional(const huggingface::Rope& rope, int64_t head_dim) {
-  Rotary out{linear_scaled(rotary_frequencies(rope.theta, head_dim), parameter(rope, "factor", 1)), Pairing::kHalves, 1};
+  Rotary out{linear_scaled(rotary_frequencies(rope.theta, head_dim), parameter(rope, "factor", 1)), Pairing::kHalves,
+             1};
   const double share = rope.partial_rotary_factor.value_or(1);
   const auto turning = static_cast<size_t>(share * static_cast<double>(head_dim) / 2);
   for (size_t i = turning; i < out.frequencies.size(); ++i) out.frequencies[i] = 0;
@@ -51,7 +54,8 @@ Rotary proportional(const huggingface::Rope& rope, int64_t head_dim) {
 
 }  // namespace
 
-Result<Rotary> huggingface_rotary(const huggingface::ConfigRoles& config, std::string_view layer_type, int64_t head_dim) {
+Result<Rotary> huggingface_rotary(const huggingface::ConfigRoles& config, std::string_view layer_type,
+                                  int64_t head_dim) {
   MAXPORT_ASSIGN_OR_RETURN(const huggingface::Rope rope, config.rope(layer_type));
   if (rope.type == "proportional") return proportional(rope, head_dim);
   const auto dim = static_cast<int64_t>(static_cast<double>(head_dim) * rope.partial_rotary_factor.value_or(1));
@@ -70,7 +74,8 @@ Result<Rotary> huggingface_rotary(const huggingface::ConfigRoles& config, std::s
   }
   if (rope.type == "yarn") return yarn(config, rope, dim);
   return fail(ErrorKind::kUnsupported,
-              "no forward pass knows rotary embeddings of type \"{}\"; known are default, linear, llama3, yarn and proportional",
+              "no forward pass knows rotary embeddings of type \"{}\"; known are default, linear, llama3, yarn and "
+              "proportional",
               printable(rope.type));
 }
 

@@ -8,6 +8,7 @@ namespace maxport::forward {
 
 /// For heads (or their rotary part) of `head_dim` elements; `layer_type` as in ConfigRoles::rope. kUnsupported names a
 /// scaling that no forward pass here knows.
-Result<Rotary> huggingface_rotary(const huggingface::ConfigRoles& config, std::string_view layer_type, int64_t head_dim);
+Result<Rotary> huggingface_rotary(const huggingface::ConfigRoles& config, std::string_view layer_type,
+                                  int64_t head_dim);
 
 }  // namespace maxport::forward

@@ -28,7 +28,8 @@ Result<Matrix> RoutedDecoder::stacked_product(const std::string& name, int64_t e
   return out;
 }
 
-Result<Matrix> RoutedDecoder::stacked_experts(const std::string& prefix, const Matrix& h, const Choices& choices) const {
+Result<Matrix> RoutedDecoder::stacked_experts(const std::string& prefix, const Matrix& h,
+                                              const Choices& choices) const {
   const std::string both_name = prefix + "experts.gate_up_proj", down_name = prefix + "experts.down_proj";
   return mix_experts(h, choices, count_, [&](int64_t e, const Matrix& rows) -> Result<Matrix> {
     MAXPORT_ASSIGN_OR_RETURN(const Matrix both, stacked_product(both_name, e, rows));

@@ -5,7 +5,8 @@
 
 namespace maxport::forward {
 
-Result<std::unique_ptr<CheckpointWeights>> CheckpointWeights::open(std::shared_ptr<const orbax::Checkpoint> checkpoint) {
+Result<std::unique_ptr<CheckpointWeights>> CheckpointWeights::open(
+    std::shared_ptr<const orbax::Checkpoint> checkpoint) {
   std::unique_ptr<CheckpointWeights> out(new CheckpointWeights());
   std::vector<maxtext::LeafPath> paths;
   std::vector<const orbax::CheckpointLeaf*> arrays;

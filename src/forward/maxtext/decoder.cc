@@ -29,8 +29,8 @@ Result<> MaxtextDecoder::read_sizes() {
   MAXPORT_ASSIGN_OR_RETURN(scan_axis_, settings_.integer("param_scan_axis"));
   if (layers_ < 1 || width_ < 1 || heads_ < 1 || kv_heads_ < 1 || head_dim_ < 1 || heads_ % kv_heads_ != 0)
     return fail(ErrorKind::kInvalidArgument,
-                "no model has {} layers of width {} with {} query heads and {} key heads of {}; the settings are wrong", layers_,
-                width_, heads_, kv_heads_, head_dim_);
+                "no model has {} layers of width {} with {} query heads and {} key heads of {}; the settings are wrong",
+                layers_, width_, heads_, kv_heads_, head_dim_);
   return {};
 }
 
@@ -64,7 +64,8 @@ Result<> MaxtextDecoder::prepare() {
 }
 
 std::string MaxtextDecoder::description() const {
-  return fmt::format("MaxText {}, {}", settings_.text("decoder_block").value_or("?"), model_.scanned ? "scanned" : "unscanned");
+  return fmt::format("MaxText {}, {}", settings_.text("decoder_block").value_or("?"),
+                     model_.scanned ? "scanned" : "unscanned");
 }
 
 LayerPlace MaxtextDecoder::place(int64_t index) const {
@@ -83,12 +84,13 @@ Result<Tensor> MaxtextDecoder::parameter(const LayerPlace& place, std::string_vi
   Box box = Box::whole(all);
   const auto first = static_cast<size_t>(scan_axis_);
   if (!place.indices.empty() && all.size() < first + place.indices.size())
-    return fail(ErrorKind::kInvalidArgument, "{}: layers are stacked from axis {} on, but its shape is {}", full, scan_axis_,
-                shape_text(all));
+    return fail(ErrorKind::kInvalidArgument, "{}: layers are stacked from axis {} on, but its shape is {}", full,
+                scan_axis_, shape_text(all));
   for (size_t i = 0; i < place.indices.size(); ++i) {
     if (place.indices[i] >= all[first + i])
-      return fail(ErrorKind::kInvalidArgument, "{}: its shape {} has no layer {} on axis {}; the settings have {} layers", full,
-                  shape_text(all), place.indices[i], first + i, layers_);
+      return fail(ErrorKind::kInvalidArgument,
+                  "{}: its shape {} has no layer {} on axis {}; the settings have {} layers", full, shape_text(all),
+                  place.indices[i], first + i, layers_);
     box.origin[first + i] = place.indices[i];
     box.shape[first + i] = 1;
   }
@@ -123,7 +125,8 @@ Result<Matrix> MaxtextDecoder::gated_mlp(const LayerPlace& place, const std::str
   return dense(place, name + ".wo", gate);
 }
 
-Result<> MaxtextDecoder::norm(const LayerPlace& place, const std::string& name, Matrix& x, std::optional<double> epsilon) const {
+Result<> MaxtextDecoder::norm(const LayerPlace& place, const std::string& name, Matrix& x,
+                              std::optional<double> epsilon) const {
   MAXPORT_ASSIGN_OR_RETURN(const Tensor scale, parameter(place, name + ".scale"));
   if (scale.data.empty() || x.cols % scale.size() != 0) return check_shape(name + ".scale", scale.shape, {x.cols});
   rms_norm(x, scale.data, epsilon.value_or(traits_.layer_norm_epsilon.value_or(epsilon_)), traits_.norm_offset);
@@ -149,7 +152,8 @@ Result<> MaxtextDecoder::layer(int64_t index, const Batch& batch, Matrix& x) {
   };
   MAXPORT_RETURN_IF_ERROR(half(traits_.norm_before_attention, traits_.norm_after_attention,
                                [&](Matrix h) { return attention(index, batch, std::move(h)); }));
-  return half(traits_.norm_before_mlp, traits_.norm_after_mlp, [&](Matrix h) { return feed_forward(index, std::move(h)); });
+  return half(traits_.norm_before_mlp, traits_.norm_after_mlp,
+              [&](Matrix h) { return feed_forward(index, std::move(h)); });
 }
 
 Result<Matrix> MaxtextDecoder::attention(int64_t index, const Batch& batch, Matrix h) {

@@ -31,12 +31,12 @@ struct MaxtextTraits {
   std::string_view norm_after_attention = {};
   std::string_view norm_before_mlp = "post_self_attention_layer_norm";
   std::string_view norm_after_mlp = {};
-  double query_scale = 1;             ///< 1: it is in the query's kernel
-  double norm_offset = 0;             ///< 1 where norms multiply by 1 + scale
+  double query_scale = 1;                         ///< 1: it is in the query's kernel
+  double norm_offset = 0;                         ///< 1 where norms multiply by 1 + scale
   std::optional<double> layer_norm_epsilon = {};  ///< where the layer does not hand the setting on
-  bool query_norm = false;            ///< over as many columns as the scale has: a head, or all of them
+  bool query_norm = false;                        ///< over as many columns as the scale has: a head, or all of them
   bool bias_qkv = false, bias_out = false;
-  int64_t block = 1;                  ///< layers of one scanned block; they are called layers_0, layers_1, ... in it
+  int64_t block = 1;  ///< layers of one scanned block; they are called layers_0, layers_1, ... in it
   /// True for a layer that sees a sliding window, by its index.
   bool (*local)(int64_t index) = nullptr;
 };
@@ -69,7 +69,8 @@ class MaxtextDecoder : public Decoder {
   /// The layer's part of a parameter, without the stacked axes.
   Result<Tensor> parameter(const LayerPlace& place, std::string_view name) const;
   /// h kernel (+ bias) of the dense layer `name`. A kernel has `inputs` axes of inputs, the rest are outputs.
-  Result<Matrix> dense(const LayerPlace& place, const std::string& name, const Matrix& h, int inputs = 1, bool bias = false) const;
+  Result<Matrix> dense(const LayerPlace& place, const std::string& name, const Matrix& h, int inputs = 1,
+                       bool bias = false) const;
   /// wo(act(wi_0(h)) * wi_1(h)) of the block `name`.
   Result<Matrix> gated_mlp(const LayerPlace& place, const std::string& name, const Matrix& h) const;
   /// The norm `name` (without ".scale") with the layer's epsilon, or the one given.

@@ -30,7 +30,8 @@ class Gemma2Decoder : public MaxtextDecoder {
     traits_.mlp = global ? "mlp_global" : "mlp_local";
     traits_.norm_before_attention = global ? "pre_self_attention_norm_global" : "pre_self_attention_norm_local";
     traits_.norm_before_mlp = global ? "pre_ffw_norm_global" : "pre_ffw_norm_local";
-    if (post_attention_) traits_.norm_after_attention = global ? "post_self_attention_norm_global" : "post_self_attention_norm_local";
+    if (post_attention_)
+      traits_.norm_after_attention = global ? "post_self_attention_norm_global" : "post_self_attention_norm_local";
     if (post_mlp_) traits_.norm_after_mlp = global ? "post_ffw_norm_global" : "post_ffw_norm_local";
     return MaxtextDecoder::layer(index, batch, x);
   }
@@ -52,13 +53,15 @@ Result<double> gemma3_query_scale(const maxtext::Settings& settings) {
   if (name == "gemma3-27b") {
     MAXPORT_ASSIGN_OR_RETURN(const int64_t width, settings.integer("base_emb_dim"));
     MAXPORT_ASSIGN_OR_RETURN(const int64_t heads, settings.integer("base_num_query_heads"));
-    if (heads < 1 || width < heads) return fail(ErrorKind::kInvalidArgument, "{} heads do not fit a width of {}", heads, width);
+    if (heads < 1 || width < heads)
+      return fail(ErrorKind::kInvalidArgument, "{} heads do not fit a width of {}", heads, width);
     return 1 / std::sqrt(static_cast<double>(width / heads));
   }
-  return fail(ErrorKind::kInvalidArgument,
-              "MaxText scales gemma3's queries by the model's name, gemma3-4b, gemma3-12b or gemma3-27b, but it is {}; pass "
-              "model_name",
-              printable(name));
+  return fail(
+      ErrorKind::kInvalidArgument,
+      "MaxText scales gemma3's queries by the model's name, gemma3-4b, gemma3-12b or gemma3-27b, but it is {}; pass "
+      "model_name",
+      printable(name));
 }
 
 bool five_of_six(int64_t index) { return index % 6 != 5; }
@@ -67,7 +70,9 @@ bool every_other(int64_t index) { return index % 2 == 0; }
 
 }  // namespace
 
-Result<std::unique_ptr<Decoder>> maxtext_llama(MaxtextModel model) { return make_maxtext<MaxtextDecoder>(std::move(model), {}); }
+Result<std::unique_ptr<Decoder>> maxtext_llama(MaxtextModel model) {
+  return make_maxtext<MaxtextDecoder>(std::move(model), {});
+}
 
 Result<std::unique_ptr<Decoder>> maxtext_qwen2(MaxtextModel model) {
   MaxtextTraits traits;
@@ -120,7 +125,8 @@ Result<std::unique_ptr<Decoder>> maxtext_olmo3(MaxtextModel model) {
   MAXPORT_ASSIGN_OR_RETURN(traits.query_scale, inverse_root_of_head(*model.settings));
   traits.local = three_of_four;
   MAXPORT_ASSIGN_OR_RETURN(traits.block, model.settings->integer("inhomogeneous_layer_cycle_interval"));
-  if (traits.block < 1) return fail(ErrorKind::kInvalidArgument, "inhomogeneous_layer_cycle_interval must be at least 1");
+  if (traits.block < 1)
+    return fail(ErrorKind::kInvalidArgument, "inhomogeneous_layer_cycle_interval must be at least 1");
   return make_maxtext<MaxtextDecoder>(std::move(model), traits);
 }
 

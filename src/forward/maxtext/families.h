@@ -11,9 +11,9 @@
 namespace maxport::forward {
 
 struct MaxtextRequest {
-  std::string path;                             ///< a step, its items, or a folder of steps
-  std::vector<maxtext::Override> settings = {}; ///< key=value words; they win
-  std::optional<std::string> config = {};       ///< a maxtext.yml; else the one beside the step, else the record in it
+  std::string path;                              ///< a step, its items, or a folder of steps
+  std::vector<maxtext::Override> settings = {};  ///< key=value words; they win
+  std::optional<std::string> config = {};        ///< a maxtext.yml; else the one beside the step, else the record in it
   bool round_tied_table = false;
 };
 

@@ -16,9 +16,11 @@ Result<maxtext::RunConfiguration> recorded_configuration(Storage& storage, const
                                                          const CheckpointWeights& weights) {
   MAXPORT_ASSIGN_OR_RETURN(const std::string text, storage.read_text(path));
   MAXPORT_ASSIGN_OR_RETURN(const Json record, parse_json(text, printable(path)));
-  if (!record.is_object() || !record.contains("source_config") || !record.contains("family") || !record["family"].is_string())
+  if (!record.is_object() || !record.contains("source_config") || !record.contains("family") ||
+      !record["family"].is_string())
     return fail(ErrorKind::kCorruptData, "{}: members \"family\" and \"source_config\" are missing", printable(path));
-  MAXPORT_ASSIGN_OR_RETURN(const auto config, huggingface::ConfigRoles::create(record["source_config"], printable(path)));
+  MAXPORT_ASSIGN_OR_RETURN(const auto config,
+                           huggingface::ConfigRoles::create(record["source_config"], printable(path)));
   const std::string family = record["family"].get<std::string>();
   maxtext::RunConfigurationRequest request{.family = family, .config = config};
   request.head_tied = !weights.contains("decoder.logits_dense.kernel");
@@ -42,7 +44,8 @@ Result<maxtext::Settings> load_configuration(const maxtext::RunConfiguration& co
 
 }  // namespace
 
-Result<maxtext::Settings> find_settings(Storage& storage, const MaxtextRequest& request, const CheckpointWeights& weights) {
+Result<maxtext::Settings> find_settings(Storage& storage, const MaxtextRequest& request,
+                                        const CheckpointWeights& weights) {
   const std::string& step = weights.checkpoint().path().step_directory;
   maxtext::SettingsRequest asked;
   asked.overrides = request.settings;
@@ -62,12 +65,14 @@ Result<maxtext::Settings> find_settings(Storage& storage, const MaxtextRequest& 
     MAXPORT_ASSIGN_OR_RETURN(const auto configuration, recorded_configuration(storage, record, weights));
     return load_configuration(configuration, request.settings);
   }
-  const bool named = std::ranges::any_of(asked.overrides, [](const maxtext::Override& o) { return o.key == "model_name"; });
+  const bool named =
+      std::ranges::any_of(asked.overrides, [](const maxtext::Override& o) { return o.key == "model_name"; });
   if (!named)
-    return fail(ErrorKind::kInvalidArgument,
-                "{}: nothing beside it says which model it is; pass --maxtext_config=maxtext.yml, or model_name=llama3.1-8b "
-                "and the like",
-                printable(request.path));
+    return fail(
+        ErrorKind::kInvalidArgument,
+        "{}: nothing beside it says which model it is; pass --maxtext_config=maxtext.yml, or model_name=llama3.1-8b "
+        "and the like",
+        printable(request.path));
   return maxtext::Settings::load(storage, asked);
 }
 

@@ -29,7 +29,8 @@ class MaxtextHybridDecoder : public MaxtextRoutedDecoder {
     MAXPORT_ASSIGN_OR_RETURN(const std::string block, settings_.text("decoder_block"));
     nested_ = block == "qwen3_next";
     if (shape_.key_heads < 1 || shape_.value_heads % shape_.key_heads != 0)
-      return fail(ErrorKind::kInvalidArgument, "{} value heads cannot share {} key heads", shape_.value_heads, shape_.key_heads);
+      return fail(ErrorKind::kInvalidArgument, "{} value heads cannot share {} key heads", shape_.value_heads,
+                  shape_.key_heads);
     return {};
   }
 
@@ -107,11 +108,16 @@ class MaxtextHybridDecoder : public MaxtextRoutedDecoder {
     MAXPORT_ASSIGN_OR_RETURN(Tensor scale, parameter(here, "attention.norm.rms_norm.scale"));
     MAXPORT_RETURN_IF_ERROR(check_shape("attention.A_log, dt_bias, norm", {decay.size(), bias.size(), scale.size()},
                                         {shape_.value_heads, shape_.value_heads, shape_.value_dim}));
-    DeltaNetWeights weights{std::vector<float>(kernel.data.size()), std::move(decay.data), std::move(bias.data),
-                            std::move(scale.data), epsilon_, normalize_keys_};
+    DeltaNetWeights weights{std::vector<float>(kernel.data.size()),
+                            std::move(decay.data),
+                            std::move(bias.data),
+                            std::move(scale.data),
+                            epsilon_,
+                            normalize_keys_};
     for (int64_t tap = 0; tap < shape_.taps; ++tap)
       for (int64_t c = 0; c < shape_.channels(); ++c)
-        weights.convolution[static_cast<size_t>(c * shape_.taps + tap)] = kernel.data[static_cast<size_t>(tap * shape_.channels() + c)];
+        weights.convolution[static_cast<size_t>(c * shape_.taps + tap)] =
+            kernel.data[static_cast<size_t>(tap * shape_.channels() + c)];
     return dense(here, "attention.out_proj", gated_delta_net(std::move(inputs), weights, shape_, batch));
   }
 
@@ -129,7 +135,8 @@ Result<std::unique_ptr<Decoder>> maxtext_qwen3_hybrid(MaxtextModel model) {
   MAXPORT_ASSIGN_OR_RETURN(const double head_dim, model.settings->number("head_dim"));
   traits.query_scale = 1 / std::sqrt(head_dim);
   MAXPORT_ASSIGN_OR_RETURN(traits.block, model.settings->integer("inhomogeneous_layer_cycle_interval"));
-  if (traits.block < 1) return fail(ErrorKind::kInvalidArgument, "inhomogeneous_layer_cycle_interval must be at least 1");
+  if (traits.block < 1)
+    return fail(ErrorKind::kInvalidArgument, "inhomogeneous_layer_cycle_interval must be at least 1");
   return make_maxtext<MaxtextHybridDecoder>(std::move(model), traits);
 }
 

@@ -73,7 +73,8 @@ Result<Rotary> maxtext_rotary(const maxtext::Settings& settings, const MaxtextRo
   MAXPORT_ASSIGN_OR_RETURN(const bool three_axes, settings.boolean("use_mrope"));
   // The three axes of a multimodal position are equal for text.
   if (three_axes) return partial(settings, max_timescale, request.head_dim, factor);
-  if (name.starts_with("llama3.1") || type.starts_with("llama3.1")) return llama(settings, max_timescale, request.head_dim);
+  if (name.starts_with("llama3.1") || type.starts_with("llama3.1"))
+    return llama(settings, max_timescale, request.head_dim);
   if (type.starts_with("yarn")) return yarn(settings, max_timescale, request.head_dim);
   if (request.hybrid) return partial(settings, max_timescale, request.head_dim, configured);
   if (request.partial_rotary_factor && factor < 1)

@@ -9,9 +9,9 @@
 namespace maxport::forward {
 
 struct MaxtextRotaryRequest {
-  int64_t head_dim = 0;     ///< of a head, or of the part of it that turns (MLA)
-  bool local = false;       ///< a layer with a sliding window
-  bool hybrid = false;      ///< qwen3_next and qwen3_5: always partial
+  int64_t head_dim = 0;                              ///< of a head, or of the part of it that turns (MLA)
+  bool local = false;                                ///< a layer with a sliding window
+  bool hybrid = false;                               ///< qwen3_next and qwen3_5: always partial
   std::optional<double> max_timescale = {};          ///< instead of rope_max_timescale
   std::optional<double> partial_rotary_factor = {};  ///< given to the attention by the layer (gemma4)
 };
