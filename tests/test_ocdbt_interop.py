@@ -162,7 +162,7 @@ def synthetic(i: int) -> tuple[bytes, bytes]:
 
 @pytest.mark.parametrize("count, node_bytes", [
     (100_000, 20_000),
-    pytest.param(2_000_000, 100_000_000, marks=pytest.mark.slow),
+    (2_000_000, 100_000_000),
 ])
 def test_stock_reads_very_many_keys(tool, tmp_path, count, node_bytes):
   """Two million keys make several nodes within Orbax's limit; writing them takes little memory."""
