@@ -190,7 +190,7 @@ Result<std::unique_ptr<orbax::CheckpointWriter>> ToMaxtext::open_writer(bool res
                                          std::move(options));
 }
 
-std::string ToMaxtext::record_text() const {
+std::string ToMaxtext::record_text(const orbax::CheckpointWriter& writer) const {
   OrderedJson leaves = OrderedJson::object();
   for (size_t i = 0; i < pipeline_->jobs().size(); ++i) {
     const engine::LeafJob& job = pipeline_->jobs()[i];
@@ -199,6 +199,10 @@ std::string ToMaxtext::record_text() const {
                         {"chunk_shape", job.grid.chunk_shape},
                         {"digest", leaf_digest(pipeline_->digests(i))}};
   }
+  OrderedJson scalars = OrderedJson::object(), described = OrderedJson::object();
+  for (const orbax::WriteLeaf& leaf : writer.leaves())
+    if (const auto* value = std::get_if<int64_t>(&leaf.content)) scalars[leaf.name()] = *value;
+  for (const auto& [path, text] : writer.describing_files()) described[path] = xxh128_hex(as_bytes(text));
   const ModelIdentity& identity = source_.identity();
   OrderedJson record{{"maxport", MAXPORT_VERSION},
                      {"family", identity.family->name},
@@ -209,7 +213,9 @@ std::string ToMaxtext::record_text() const {
                      {"save_dtype", dtype_name(options_.save_dtype)},
                      {"source_config", source_.directory().config()},
                      {"digest", "XXH3-128 of the little-endian XXH3-64 digests of the leaf's raw chunks, in row-major order"},
-                     {"leaves", std::move(leaves)}};
+                     {"leaves", std::move(leaves)},
+                     {"scalars", std::move(scalars)},
+                     {"files", std::move(described)}};
   return record.dump(1) + "\n";
 }
 
@@ -262,7 +268,7 @@ Result<ToMaxtextReport> ToMaxtext::run() {
   options.finished = [&](const engine::SegmentResult& segment) { return journal->append(segment); };
   MAXPORT_RETURN_IF_ERROR(pipeline_->run(writer->values(), options));
   MAXPORT_RETURN_IF_ERROR(source_.directory().check_unchanged());
-  MAXPORT_RETURN_IF_ERROR(writer->add_step_file(std::string(kRecordFile), record_text()));
+  MAXPORT_RETURN_IF_ERROR(writer->add_step_file(std::string(kRecordFile), record_text(*writer)));
   MAXPORT_RETURN_IF_ERROR(write_side_files());
   MAXPORT_RETURN_IF_ERROR(publish(*writer));
   MAXPORT_RETURN_IF_ERROR(storage_.remove_all(path));

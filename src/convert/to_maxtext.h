@@ -47,7 +47,8 @@ struct ToMaxtextReport {
   size_t segments_resumed = 0;
 };
 
-/// The file in the step that says what was converted from what, with a digest of every leaf.
+/// The file in the step that says what was converted from what, with a digest of every leaf and of the files that describe
+/// the tree.
 inline constexpr std::string_view kRecordFile = "maxport.json";
 /// Beside the temporary folder of an unfinished step: its name, then this.
 inline constexpr std::string_view kJournalSuffix = ".maxport-journal";
@@ -77,7 +78,7 @@ class ToMaxtext {
   Result<bool> check_unfinished() const;
   Result<> check_space() const;
   Result<std::unique_ptr<orbax::CheckpointWriter>> open_writer(bool resume) const;
-  std::string record_text() const;
+  std::string record_text(const orbax::CheckpointWriter& writer) const;
   Result<> write_side_files() const;
   Result<> publish(orbax::CheckpointWriter& writer);
 

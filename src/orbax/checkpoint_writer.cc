@@ -166,8 +166,7 @@ TreeMetadata CheckpointWriter::tree_metadata() const {
   return tree;
 }
 
-Result<> CheckpointWriter::write_item_files() {
-  const std::string item = item_directory();
+std::vector<std::pair<std::string, std::string>> CheckpointWriter::describing_files() const {
   std::map<std::string, DeviceSharding> shardings;
   std::vector<ArrayMetadata> arrays;
   std::map<std::string, std::string> strings;
@@ -178,15 +177,29 @@ Result<> CheckpointWriter::write_item_files() {
     shardings[leaf.name()] = device_sharding(spec.shape, *options_.devices);
     arrays.push_back({leaf.name(), device_write_shape(spec.shape, *options_.devices), spec.chunk_shape, nullptr});
   }
-  MAXPORT_RETURN_IF_ERROR(
-      storage_.write_text(join_path(item, kTreeMetadataFile), tree_metadata_text(tree_metadata())));
+  const StepMetadata metadata{.item_handlers = {{options_.item, options_.handler_type}},
+                              .init_timestamp_nsecs = options_.init_timestamp_nsecs,
+                              .commit_timestamp_nsecs = options_.commit_timestamp_nsecs,
+                              .custom_metadata = options_.custom_metadata};
+  std::vector<std::pair<std::string, std::string>> out;
+  const auto add = [&](std::string_view name, std::string text) { out.emplace_back(join_path(options_.item, name), std::move(text)); };
+  add(kTreeMetadataFile, tree_metadata_text(tree_metadata()));
   if (!arrays.empty()) {
-    MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(item, kShardingFile), sharding_text(shardings)));
-    MAXPORT_RETURN_IF_ERROR(storage_.make_directories(join_path(item, "array_metadatas")));
-    MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(item, kArrayMetadataFile), array_metadata_text(arrays)));
+    add(kShardingFile, sharding_text(shardings));
+    add(kArrayMetadataFile, array_metadata_text(arrays));
   }
-  if (!strings.empty())
-    MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(item, kStringsFile), strings_text(strings)));
+  if (!strings.empty()) add(kStringsFile, strings_text(strings));
+  out.emplace_back(kStepMetadataFile, step_metadata_text(metadata));
+  return out;
+}
+
+Result<> CheckpointWriter::write_item_files() {
+  const std::string item = item_directory();
+  for (const auto& [path, text] : describing_files()) {
+    if (path == kStepMetadataFile) continue;
+    MAXPORT_RETURN_IF_ERROR(storage_.make_directories(parent_path(join_path(temporary_, path))));
+    MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(temporary_, path), text));
+  }
   for (const auto& [name, text] : item_files_)
     MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(item, name), text));
   return storage_.write_text(join_path(item, kCommitFile),
@@ -194,12 +207,8 @@ Result<> CheckpointWriter::write_item_files() {
 }
 
 Result<> CheckpointWriter::write_step_files() {
-  const StepMetadata metadata{.item_handlers = {{options_.item, options_.handler_type}},
-                              .init_timestamp_nsecs = options_.init_timestamp_nsecs,
-                              .commit_timestamp_nsecs = options_.commit_timestamp_nsecs,
-                              .custom_metadata = options_.custom_metadata};
-  MAXPORT_RETURN_IF_ERROR(
-      storage_.write_text(join_path(temporary_, kStepMetadataFile), step_metadata_text(metadata)));
+  for (const auto& [path, text] : describing_files())
+    if (path == kStepMetadataFile) MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(temporary_, path), text));
   for (const auto& [name, text] : step_files_)
     MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(temporary_, name), text));
   return storage_.write_text(join_path(temporary_, kCommitFile),

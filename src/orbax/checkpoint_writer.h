@@ -83,6 +83,10 @@ class CheckpointWriter {
   Result<> add_item_file(std::string name, std::string text);
   Result<> add_step_file(std::string name, std::string text);
 
+  /// The files that describe the step and its tree, as commit() will write them: path below the step, and text. Known from
+  /// the start, so that a record of them can go into a step file.
+  std::vector<std::pair<std::string, std::string>> describing_files() const;
+
   /// Finishes the store, writes all other files, and renames the step. Call once, after every segment was finished or
   /// adopted. Fails without harm to anything under a final name; what was written stays for a resumed run.
   Result<> commit();

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "base/digest.h"
+#include "base/digest.h"
 #include "convert/to_maxtext.h"
 #include "engine/leaf_reader.h"
 
@@ -15,6 +16,8 @@ namespace {
 /// What maxport wrote down when it made the checkpoint.
 struct Record {
   Json leaves = Json::object();
+  Json scalars = Json::object();  ///< name to value
+  Json files = Json::object();    ///< path below the step to XXH3-128
   std::optional<bool> scan_layers;
   std::optional<DType> save_dtype;
 };
@@ -28,7 +31,10 @@ class Verifier {
     check_markers();
     check_step();
     read_record();
+    check_files();
     check_tree();
+    check_scalars();
+    check_sharding();
     MAXPORT_RETURN_IF_ERROR(check_keys());
     MAXPORT_RETURN_IF_ERROR(check_arrays());
     std::ranges::sort(report_.damages, {}, [](const Damage& damage) { return std::pair(damage.leaf, damage.text); });
@@ -82,6 +88,8 @@ class Verifier {
     if (!json->is_object() || !json->contains("leaves") || !(*json)["leaves"].is_object())
       return damage({}, fmt::format("{}: it holds no \"leaves\"", printable(path)));
     record_.leaves = (*json)["leaves"];
+    if (json->contains("files") && (*json)["files"].is_object()) record_.files = (*json)["files"];
+    if (json->contains("scalars") && (*json)["scalars"].is_object()) record_.scalars = (*json)["scalars"];
     if (json->contains("scan_layers") && (*json)["scan_layers"].is_boolean())
       record_.scan_layers = (*json)["scan_layers"].get<bool>();
     if (json->contains("save_dtype") && (*json)["save_dtype"].is_string())
@@ -92,6 +100,54 @@ class Verifier {
     const Json found = custom.is_object() && custom.contains("scan_layers") ? custom["scan_layers"] : Json();
     if (recorded != found)
       damage({}, fmt::format("_CHECKPOINT_METADATA says scan_layers {}, the record says {}", found.dump(), recorded.dump()));
+  }
+
+  /// What describes the tree must be as it was written, to the byte.
+  void check_files() {
+    for (const auto& [name, digest] : record_.files.items()) {
+      const std::string path = join_path(checkpoint_.path().step_directory, name);
+      const auto text = storage_.read_text(path);
+      if (!text)
+        damage({}, text.error().message());
+      else if (digest != Json(xxh128_hex(as_bytes(*text))))
+        damage({}, fmt::format("{} is not as it was written at conversion", printable(path)));
+    }
+  }
+
+  void check_scalars() {
+    for (const auto& [name, value] : record_.scalars.items()) {
+      const orbax::CheckpointLeaf* leaf = checkpoint_.find(name);
+      if (leaf == nullptr || leaf->kind != orbax::LeafKind::kScalar || !leaf->array) {
+        damage(name, "it was recorded as a number at conversion and is none");
+        continue;
+      }
+      const auto found = checkpoint_.scalar(*leaf);
+      if (!found)
+        damage(name, found.error().message());
+      else if (leaf->dtype != DType::kInt64 || value != Json(std::get<int64_t>(*found)))
+        damage(name, fmt::format("it is {} {}, recorded was {}", dtype_name(leaf->dtype),
+                                 std::visit([](auto number) { return fmt::format("{}", number); }, *found), value.dump()));
+    }
+  }
+
+  /// Of checkpoints that record how arrays lay on devices: stock reads these files when it restores such arrays.
+  void check_sharding() {
+    const auto text_of = [&](std::string_view name) -> std::optional<std::string> {
+      const std::string path = join_path(checkpoint_.path().item_directory, name);
+      if (auto kind = storage_.kind(path); !kind || !*kind) return std::nullopt;
+      auto text = storage_.read_text(path);
+      if (!text) damage({}, text.error().message());
+      return text ? std::optional(std::move(*text)) : std::nullopt;
+    };
+    if (const auto text = text_of(orbax::kArrayMetadataFile))
+      if (auto arrays = orbax::parse_array_metadata(*text, orbax::kArrayMetadataFile); !arrays) damage({}, arrays.error().message());
+    const auto text = text_of(orbax::kShardingFile);
+    if (!text) return;
+    const auto shardings = orbax::parse_sharding(*text, orbax::kShardingFile);
+    if (!shardings) return damage({}, shardings.error().message());
+    for (const orbax::CheckpointLeaf& leaf : checkpoint_.leaves())
+      if (leaf.value_type == orbax::kJaxType && !shardings->contains(leaf.name))
+        damage(leaf.name, "it is recorded as jax.Array, but _sharding has nothing for it");
   }
 
   void check_tree() {
