@@ -193,6 +193,20 @@ TEST(Opening, TakesSettingsFromTheCommandLineAndAsksForThem) {
   EXPECT_EQ(sizes.error().kind(), ErrorKind::kInvalidArgument);
 }
 
+TEST(Opening, RefusesSizesThatCannotBe) {
+  MemoryStorage disk;
+  convert_to(disk, folder("qwen3-next-80b-a3b"), true);
+  for (const char* setting : {"param_scan_axis=-1", "partial_rotary_factor=3.0", "gdn_key_head_dim=-8", "head_dim=0",
+                              "gdn_num_key_heads=0", "num_experts_per_tok=9", "base_num_decoder_layers=12"}) {
+    const std::string text = setting;
+    const size_t equals = text.find('=');
+    const auto out = logits_of(open_maxtext(disk, {"out/0", {{text.substr(0, equals), text.substr(equals + 1)}}}),
+                               golden("qwen3-next-80b-a3b").batch);
+    ASSERT_FALSE(out) << setting;
+    EXPECT_EQ(out.error().kind(), ErrorKind::kInvalidArgument) << setting << ": " << out.error().message();
+  }
+}
+
 TEST(Running, RefusesIdsBeyondTheVocabularyAndAnEmptyBatch) {
   Batch beyond;
   beyond.append({1, 160});

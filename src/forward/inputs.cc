@@ -54,6 +54,8 @@ Result<Golden> from_safetensors(Storage& storage, const std::string& path) {
                 printable(path));
   MAXPORT_ASSIGN_OR_RETURN(const std::vector<int32_t> values, read_ids(*file, *ids));
   const int64_t length = ids->shape.back(), rows = ids->shape.size() == 2 ? ids->shape[0] : 1;
+  if (length == 0)
+    return fail(ErrorKind::kInvalidArgument, "{}: the sequences of input_ids are empty", printable(path));
   Golden out;
   for (int64_t row = 0; row < rows; ++row) out.batch.append(row_of(values, row, length));
   if (const safetensors::TensorInfo* logits = file->find("logits")) {
@@ -90,6 +92,7 @@ Result<> append_line(std::string_view line, const std::string& what, Golden& out
       return fail(ErrorKind::kInvalidArgument, "{}: \"tokens\" must hold ids", what);
     ids.push_back(id.get<int32_t>());
   }
+  if (ids.empty()) return fail(ErrorKind::kInvalidArgument, "{}: \"tokens\" is empty", what);
   out.batch.append(ids);
   return point.contains("logits") ? append_rows(point["logits"], ids.size(), logits, what) : Result<>{};
 }

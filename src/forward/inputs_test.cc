@@ -70,6 +70,7 @@ TEST_F(GoldenLines, ThatDoNotFitAreNamedWithTheirLine) {
   EXPECT_THAT(wrong.error().message(), HasSubstr("golden.jsonl, line 2"));
   EXPECT_FALSE(read("{\"tokens\": [3, 4], \"logits\": [[1, 2], [1]]}"));
   EXPECT_FALSE(read("{\"tokens\": [-3]}"));
+  EXPECT_FALSE(read("{\"tokens\": []}"));
   EXPECT_FALSE(read("{\"tokens\": [3], \"logits\": [[1]]}\n{\"tokens\": [3]}"));
   EXPECT_FALSE(read("[1]"));
 }

@@ -9,7 +9,7 @@
 namespace maxport::forward {
 
 std::vector<double> rotary_frequencies(double theta, int64_t dim) {
-  std::vector<double> out(static_cast<size_t>(dim / 2));
+  std::vector<double> out(static_cast<size_t>(std::max<int64_t>(dim, 0) / 2));
   for (size_t i = 0; i < out.size(); ++i)
     out[i] = std::pow(theta, -2.0 * static_cast<double>(i) / static_cast<double>(dim));
   return out;
@@ -58,6 +58,14 @@ std::vector<double> yarn_frequencies(double theta, int64_t dim, const YarnScalin
 }
 
 double yarn_mscale(double factor, double mscale) { return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1; }
+
+Result<> check_fits(const Rotary& rotary, int64_t head_dim) {
+  const auto turning = static_cast<int64_t>(2 * rotary.frequencies.size());
+  if (turning <= head_dim) return {};
+  return fail(ErrorKind::kInvalidArgument,
+              "rotary embeddings of {} elements do not fit heads of {}; partial_rotary_factor must be at most 1",
+              turning, head_dim);
+}
 
 void apply_rotary(Matrix& x, int64_t head_dim, std::span<const int64_t> positions, const Rotary& rotary,
                   int64_t first) {

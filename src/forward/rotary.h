@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/error.h"
 #include "forward/batch.h"
 #include "forward/matrix.h"
 
@@ -40,6 +41,9 @@ struct YarnScaling {
 std::vector<double> yarn_frequencies(double theta, int64_t dim, const YarnScaling& scaling);
 /// 0.1 mscale ln(factor) + 1, or 1 for factors up to 1.
 double yarn_mscale(double factor, double mscale = 1);
+
+/// kInvalidArgument when a share of more than the whole head would turn.
+Result<> check_fits(const Rotary& rotary, int64_t head_dim);
 
 /// Turns the elements [first, first + 2 * frequencies.size()) of each head of `x` ([tokens, heads * head_dim]).
 void apply_rotary(Matrix& x, int64_t head_dim, std::span<const int64_t> positions, const Rotary& rotary,

@@ -71,6 +71,7 @@ Result<> HuggingfaceDecoder::prepare(std::vector<std::string> layer_types) {
     const std::string key = traits_.rope_by_layer_type ? type : "";
     if (rotaries_.contains(key)) continue;
     MAXPORT_ASSIGN_OR_RETURN(rotaries_[key], huggingface_rotary(config_, key, head_dim_));
+    MAXPORT_RETURN_IF_ERROR(check_fits(rotaries_[key], head_dim_));
   }
   return {};
 }

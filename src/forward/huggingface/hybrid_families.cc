@@ -22,6 +22,8 @@ class HybridDecoder : public RoutedDecoder {
     MAXPORT_ASSIGN_OR_RETURN(shape_.value_dim, config_.integer("linear_value_head_dim"));
     MAXPORT_ASSIGN_OR_RETURN(shape_.taps, config_.integer("linear_conv_kernel_dim"));
     MAXPORT_ASSIGN_OR_RETURN(normalize_, config_.boolean_or("norm_topk_prob", true));
+    if (shape_.key_dim < 1 || shape_.value_dim < 1 || shape_.taps < 1 || shape_.value_heads < 1)
+      return fail(ErrorKind::kInvalidArgument, "linear attention needs heads, keys, values and taps of at least 1");
     if (shape_.key_heads < 1 || shape_.value_heads % shape_.key_heads != 0)
       return fail(ErrorKind::kInvalidArgument, "{} value heads cannot share {} key heads", shape_.value_heads,
                   shape_.key_heads);

@@ -27,6 +27,8 @@ Result<> MaxtextDecoder::read_sizes() {
   MAXPORT_ASSIGN_OR_RETURN(kv_heads_, settings_.integer("base_num_kv_heads"));
   MAXPORT_ASSIGN_OR_RETURN(head_dim_, settings_.integer("head_dim"));
   MAXPORT_ASSIGN_OR_RETURN(scan_axis_, settings_.integer("param_scan_axis"));
+  if (scan_axis_ != 0 && scan_axis_ != 1)
+    return fail(ErrorKind::kInvalidArgument, "param_scan_axis is {}; layers are stacked on axis 0 or 1", scan_axis_);
   if (layers_ < 1 || width_ < 1 || heads_ < 1 || kv_heads_ < 1 || head_dim_ < 1 || heads_ % kv_heads_ != 0)
     return fail(ErrorKind::kInvalidArgument,
                 "no model has {} layers of width {} with {} query heads and {} key heads of {}; the settings are wrong",
@@ -60,6 +62,8 @@ Result<> MaxtextDecoder::prepare() {
   }
   MAXPORT_ASSIGN_OR_RETURN(global_rotary_, maxtext_rotary(settings_, {.head_dim = head_dim_}));
   MAXPORT_ASSIGN_OR_RETURN(local_rotary_, maxtext_rotary(settings_, {.head_dim = head_dim_, .local = true}));
+  MAXPORT_RETURN_IF_ERROR(check_fits(global_rotary_, head_dim_));
+  MAXPORT_RETURN_IF_ERROR(check_fits(local_rotary_, head_dim_));
   return {};
 }
 

@@ -18,6 +18,7 @@ class MaxtextHybridDecoder : public MaxtextRoutedDecoder {
   Result<> prepare() override {
     MAXPORT_RETURN_IF_ERROR(MaxtextRoutedDecoder::prepare());
     MAXPORT_ASSIGN_OR_RETURN(global_rotary_, maxtext_rotary(settings_, {.head_dim = head_dim_, .hybrid = true}));
+    MAXPORT_RETURN_IF_ERROR(check_fits(global_rotary_, head_dim_));
     MAXPORT_ASSIGN_OR_RETURN(shape_.key_heads, settings_.integer("gdn_num_key_heads"));
     MAXPORT_ASSIGN_OR_RETURN(shape_.value_heads, settings_.integer("gdn_num_value_heads"));
     MAXPORT_ASSIGN_OR_RETURN(shape_.key_dim, settings_.integer("gdn_key_head_dim"));
@@ -28,6 +29,8 @@ class MaxtextHybridDecoder : public MaxtextRoutedDecoder {
     shared_ = shared > 0;
     MAXPORT_ASSIGN_OR_RETURN(const std::string block, settings_.text("decoder_block"));
     nested_ = block == "qwen3_next";
+    if (shape_.key_dim < 1 || shape_.value_dim < 1 || shape_.taps < 1 || shape_.value_heads < 1)
+      return fail(ErrorKind::kInvalidArgument, "linear attention needs heads, keys, values and taps of at least 1");
     if (shape_.key_heads < 1 || shape_.value_heads % shape_.key_heads != 0)
       return fail(ErrorKind::kInvalidArgument, "{} value heads cannot share {} key heads", shape_.value_heads,
                   shape_.key_heads);
