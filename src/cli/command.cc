@@ -11,6 +11,7 @@ constexpr std::array kCommands{
     Command{"verify", "is a checkpoint whole, unchanged, and what its source means?", run_verify},
     Command{"logits", "a forward pass through one or two models, and how near their logits are", run_logits},
     Command{"compare", "are two models equal, whatever form each is stored in?", run_compare},
+    Command{"inspect", "what is at a path: tensors, how they are stored, which model", run_inspect},
     Command{"plan", "the conversion of a named model at full size, without weights", run_plan},
     Command{"models", "model families and names that can be converted", run_models},
 };

@@ -19,6 +19,7 @@ std::span<const Command> all_commands();
 int run_to_maxtext(std::span<const std::string> words);
 int run_models(std::span<const std::string> words);
 int run_logits(std::span<const std::string> words);
+int run_inspect(std::span<const std::string> words);
 int run_compare(std::span<const std::string> words);
 int run_verify(std::span<const std::string> words);
 int run_plan(std::span<const std::string> words);
