@@ -75,6 +75,8 @@ test-python-maxtext: $(MAXTEXT)/.ready ## MaxText's own converter with maxport's
 
 .PHONY: bench
 bench: build $(ORBAX)/.ready ## time and memory beside `cp`, and MaxText's converter where its environment is there
+	@$(CONFIGURE) dev
+	@$(COMPILE) dev --target tensor_bench zarr_bench
 	@$(ORBAX)/bin/python conformance/bench.py
 
 .PHONY: fuzz

@@ -50,6 +50,7 @@ class Bench:
     runs = []
     for _ in range(repeat or self.repeat):
       shutil.rmtree(out, ignore_errors=True)
+      os.sync()  # what earlier runs left to be written must not burden this one
       done = measured.run(command)
       assert done.status == 0, done.err[-3000:]
       runs.append(done)
@@ -65,7 +66,9 @@ class Bench:
 
   def to_maxtext(self) -> None:
     group = "to MaxText"
-    self.run(group, "cp", ["cp", "-r", self.source, self.folder / "copy"], self.folder / "copy")
+    copy = self.folder / "copy"
+    self.run(group, "cp", ["cp", "-r", self.source, copy], copy)
+    self.run(group, "cp, then sync", ["bash", "-c", 'cp -r "$0" "$1" && sync -f "$1"', self.source, copy], copy)
     base = [PROGRAM, "to_maxtext", f"--hf_model_path={self.source}", "scan_layers=true"]
     for codec in "blosc", "zstd", "none":
       for threads in 1, os.cpu_count():
@@ -84,11 +87,12 @@ class Bench:
     for name, checkpoint in [("blosc", "ours-blosc"), ("none", "ours-none"), ("MaxText's checkpoint", "theirs")]:
       if not (self.folder / checkpoint).exists():
         continue
+      out = self.folder / "back"
+      command = [PROGRAM, "to_huggingface", f"load_parameters_path={self.folder / checkpoint / '0'}", f"base_output_directory={out}",
+                 f"--hf_model_path={self.source}", "weight_dtype=bfloat16"]
       for threads in 1, os.cpu_count():
-        out = self.folder / "back"
-        self.run(group, f"{name}, {threads} thread{'s'[:threads > 1]}",
-                 [PROGRAM, "to_huggingface", f"load_parameters_path={self.folder / checkpoint / '0'}", f"base_output_directory={out}",
-                  f"--hf_model_path={self.source}", "weight_dtype=bfloat16", f"--threads={threads}"], out)
+        self.run(group, f"{name}, {threads} thread{'s'[:threads > 1]}", [*command, f"--threads={threads}", "--nosync"], out)
+      self.run(group, f"{name}, all threads, synced", command, out)
     if self.maxtext:
       out = self.folder / "back"
       self.run(group, "MaxText's converter", [self.maxtext, REPOSITORY / "conformance" / "maxtext_to_huggingface.py", "llama3.1-8b",
@@ -106,12 +110,30 @@ class Bench:
       print(f"{'stock restore':16}{name:34}{seconds:8.2f} s", flush=True)
 
 
+KERNELS = [("tensor_bench", r"BM_memcpy/4194304$|BM_cast/(bf16_f32|f32_bf16|f16_bf16|e4m3fn_bf16)|BM_transpose/bf16/(512/4096|1024/2048|4096/512)$"
+                            r"|BM_multiply/bf16"),
+           ("zarr_bench", r"/(none|zstd)/0|block_kib/0")]
+
+
+def kernels(folder: pathlib.Path) -> list[dict]:
+  """Bytes a second of single kernels, in memory; see src/tensor/tensor_bench.cc and src/zarr/zarr_bench.cc."""
+  found = []
+  for program, names in KERNELS:
+    if not (folder / program).exists():
+      continue
+    done = measured.run([folder / program, f"--benchmark_filter={names}", "--benchmark_format=json", "--benchmark_min_time=0.5"])
+    assert done.status == 0, done.err
+    found += [{"name": b["name"], "bytes_per_second": b["bytes_per_second"], "ratio": b.get("ratio")} for b in json.loads(done.out)["benchmarks"]]
+  return found
+
+
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--layers", type=int, default=22)
   parser.add_argument("--repeat", type=int, default=3)
   parser.add_argument("--maxtext", default=os.environ.get("MAXPORT_MAXTEXT"))
   parser.add_argument("--write", action="store_true")
+  parser.add_argument("--kernels", type=pathlib.Path, default=REPOSITORY / "build-dev", help="folder of tensor_bench and zarr_bench")
   arguments = parser.parse_args()
   with tempfile.TemporaryDirectory() as folder:
     bench = Bench(pathlib.Path(folder), arguments.layers, arguments.repeat, arguments.maxtext)
@@ -119,7 +141,8 @@ def main() -> None:
     bench.to_maxtext()
     bench.back()
     bench.restore()
-  results = {"bytes": bench.size, "layers": arguments.layers, "cores": os.cpu_count(), "rows": bench.rows}
+  results = {"bytes": bench.size, "layers": arguments.layers, "cores": os.cpu_count(), "rows": bench.rows,
+             "kernels": kernels(arguments.kernels)}
   (REPOSITORY / "build").mkdir(exist_ok=True)
   (REPOSITORY / "build" / "bench.json").write_text(json.dumps(results, indent=1))
   bench_report.print_ratios(results)
