@@ -1,6 +1,8 @@
 """Peak memory of saving lazy tensors through stock Orbax v1, against saving the same tensors as NumPy arrays.
 
-usage: bench_lazy_save.py [--tensors N] [--megabytes M] [--out DIR]
+usage: bench_lazy_save.py [--tensors N] [--megabytes M] [--out DIR] [--only lazy|numpy]
+
+--only prints one of the two as JSON.
 
 Every figure comes from a process of its own. The baseline is the resident size after a first small save, when
 everything is imported and Orbax's threads run; the peak is the highest resident size of the save after it (VmHWM).
@@ -10,7 +12,6 @@ import argparse
 import json
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -61,7 +62,17 @@ def measure(mode: str, tensors: int, megabytes: int, out: pathlib.Path) -> dict[
   start = time.monotonic()
   tree = {f"{i:03}": Lazy(i, shape[0]) for i in range(tensors)}
   save(out / "full", tree if mode == "lazy" else {name: np.asarray(leaf) for name, leaf in tree.items()})
-  return {"baseline": baseline, "peak": resident("VmHWM"), "seconds": time.monotonic() - start}
+  seconds = time.monotonic() - start
+  peak = resident("VmHWM")
+  return {"baseline": baseline, "peak": peak, "in_tensors": (peak - baseline) / megabytes, "seconds": seconds}
+
+
+def run(mode: str, options: argparse.Namespace) -> dict[str, float]:
+  with tempfile.TemporaryDirectory(dir=options.out) as out:
+    command = [sys.executable, __file__, "--measure", mode, "--out", out, "--tensors", str(options.tensors),
+               "--megabytes", str(options.megabytes)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+  return json.loads(output.splitlines()[-1])
 
 
 def main() -> None:
@@ -69,22 +80,21 @@ def main() -> None:
   parser.add_argument("--tensors", type=int, default=8)
   parser.add_argument("--megabytes", type=int, default=128, help="size of one tensor (MiB)")
   parser.add_argument("--out", type=pathlib.Path, help="where to write; default: a temporary directory")
-  parser.add_argument("--mode", choices=["lazy", "numpy"], help=argparse.SUPPRESS)
+  parser.add_argument("--only", choices=["lazy", "numpy"])
+  parser.add_argument("--measure", choices=["lazy", "numpy"], help=argparse.SUPPRESS)
   options = parser.parse_args()
-  if options.mode:
-    print(json.dumps(measure(options.mode, options.tensors, options.megabytes, options.out)))
+  if options.measure:
+    print(json.dumps(measure(options.measure, options.tensors, options.megabytes, options.out)))
+    return
+  if options.only:
+    print(json.dumps(run(options.only, options)))
     return
   print(f"{options.tensors} bfloat16 tensors of {options.megabytes} MiB each")
   print(f"{'mode':6} {'baseline':>9} {'peak':>9} {'above':>9} {'in tensors':>10} {'seconds':>8}")
   for mode in ("lazy", "numpy"):
-    out = pathlib.Path(tempfile.mkdtemp(dir=options.out))
-    command = [sys.executable, __file__, "--mode", mode, "--out", out,
-               "--tensors", str(options.tensors), "--megabytes", str(options.megabytes)]
-    result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
-    shutil.rmtree(out)
-    above = result["peak"] - result["baseline"]
-    print(f"{mode:6} {result['baseline']:7.0f} M {result['peak']:7.0f} M {above:7.0f} M "
-          f"{above / options.megabytes:10.2f} {result['seconds']:8.1f}")
+    result = run(mode, options)
+    print(f"{mode:6} {result['baseline']:7.0f} M {result['peak']:7.0f} M {result['peak'] - result['baseline']:7.0f} M "
+          f"{result['in_tensors']:10.2f} {result['seconds']:8.1f}")
 
 
 if __name__ == "__main__":

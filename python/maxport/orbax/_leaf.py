@@ -102,7 +102,7 @@ class LazyTensorLeafHandler:
     own.array.loading = context.array.loading
     own.pathways.checkpointing_impl = context.pathways.checkpointing_impl
     own.memory.deepcopy_host_arrays = False
-    self._numpy = _stock.NumpyLeafHandler(context=own)
+    self._numpy = _stock.numpy_leaf_handler(own)
 
   async def serialize(self, params: Sequence[Any], serialization_context: Any) -> Awaitable[None]:
     """Checks all leaves now; the returned awaitable writes them, one after the other."""

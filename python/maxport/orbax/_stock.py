@@ -4,6 +4,12 @@ Handlers of whole checkpointables are public (`ocp.handlers`); those of single l
 documentation describes them. Everything unexported that maxport uses is named here, so that a new Orbax is one file's work.
 """
 
+from typing import Any
+
+from orbax.checkpoint.type_handlers import NumpyHandler
+
+from maxport.orbax._pieces import PiecewiseNumpyHandler
+
 try:
   from orbax.checkpoint.experimental.v1._src.context.context import get_context
   from orbax.checkpoint.experimental.v1._src.serialization.numpy_leaf_handler import NumpyLeafHandler
@@ -20,9 +26,17 @@ except ImportError as error:
       f"has moved them ({error})") from error
 
 __all__ = [
-    "NumpyLeafHandler",
     "StandardLeafHandlerRegistry",
     "UnregisteredTypeError",
     "get_context",
     "is_placeholder",
+    "numpy_leaf_handler",
 ]
+
+
+def numpy_leaf_handler(context: Any) -> Any:
+  """Orbax's handler of `np.ndarray` leaves, which writes large ones in pieces unless Pathways writes them."""
+  handler = NumpyLeafHandler(context=context)
+  if type(handler._handler_impl) is NumpyHandler:
+    handler._handler_impl = PiecewiseNumpyHandler(deepcopy_host_arrays=context.memory.deepcopy_host_arrays)
+  return handler
