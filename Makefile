@@ -58,7 +58,12 @@ test: build-all $(ORBAX)/.ready ## everything that must hold: structure, unit te
 .PHONY: conformance
 conformance: build $(ORBAX)/.ready $(TRANSFORMERS)/.ready $(MAXTEXT)/.ready ## MaxText and transformers as judges (Python 3.12, several GB of packages)
 	@MAXPORT_TRANSFORMERS=$(CURDIR)/$(TRANSFORMERS)/bin/python MAXPORT_MAXTEXT=$(CURDIR)/$(MAXTEXT)/bin/python \
-	  $(ORBAX)/bin/python -m pytest -v conformance $(PYTEST)
+	  $(ORBAX)/bin/python -m pytest -v conformance --ignore conformance/test_browser.py $(PYTEST)
+
+.PHONY: test-browser
+test-browser: build $(ORBAX)/.ready ## the page of `inspect --html` in Chromium (several hundred MB of packages)
+	@tools/install_packages.sh packages-browser.txt
+	@$(ORBAX)/bin/python -m pytest -v conformance/test_browser.py $(PYTEST)
 
 .PHONY: wheel
 wheel: packages $(WHEEL)/.ready ## a wheel in dist/ that carries its libraries, tried in an empty environment
