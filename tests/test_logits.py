@@ -150,6 +150,19 @@ def test_one_model_alone_tells_what_comes_next(models):
     assert sequence["top"][0]["id"] == int(logits[-1].argmax())
 
 
+@pytest.mark.parametrize("ids", ("1,2,3,4;5,6,7", "1,2;3,4"))
+def test_logits_that_are_written_serve_as_golden_ones(models, tmp_path, ids):
+  file = tmp_path / "logits.safetensors"
+  report(models("llama3.1-8b", "huggingface"), f"--ids={ids}", f"--output={file}")
+  assert list(tmp_path.iterdir()) == [file]
+  found, = report(models("llama3.1-8b", "huggingface"), f"--golden_logits={file}")["comparisons"]
+  assert found["tokens"] == len(ids.replace(";", ",").split(","))
+  assert found["max_abs_difference"] == 0
+  assert len(found["sequences"]) == 2
+  again = support.run("logits", models("llama3.1-8b", "huggingface"), "--ids=1", f"--output={file}")
+  assert again.status == support.INVALID_ARGUMENT and "there already" in again.err
+
+
 @pytest.mark.parametrize("arguments,text", [
     ((), "which model"),
     (("MODEL",), "--ids"),
@@ -158,6 +171,7 @@ def test_one_model_alone_tells_what_comes_next(models):
     (("MODEL", "--ids=160"), "160"),
     (("MODEL", "--ids=1", "--max_kl_div=no"), "max_kl_div"),
     (("MODEL", "--ids=1", "--nonsense"), "nonsense"),
+    (("MODEL", "--ids=1", "--output=a.npy"), ".safetensors"),
     (("MODEL", "MODEL", "MODEL", "--ids=1"), "two can be compared"),
 ])
 def test_what_makes_no_sense_is_said(arguments, text):

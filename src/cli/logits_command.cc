@@ -50,6 +50,7 @@ void print_usage() {
   print_option("--max_kl_div=X", "largest divergence of a token that passes", "0.015");
   print_option("--like_maxtext", "tied heads multiply with the table in bfloat16, as MaxText does");
   print_option("--maxtext_config=FILE", "settings of a checkpoint", "maxtext.yml beside it");
+  print_option("--output=FILE", "write the first MODEL's ids and logits, as --golden_logits takes them (.safetensors)");
   print_option("--threads=N", "threads of matrix products", "number of processors");
   print_option("--json", "print a report as JSON");
   print_option("key=value", "MaxText settings of a checkpoint, e.g. model_name=llama3.1-8b");
@@ -123,6 +124,12 @@ Result<> check(const Request& request) {
     return fail(ErrorKind::kInvalidArgument,
                 "{} say what goes in; exactly one of --ids, --prompt, --input and --golden_logits is needed",
                 inputs == 0 ? "no options" : "several options");
+  if (!request.output) return {};
+  if (!request.output->ends_with(".safetensors"))
+    return fail(ErrorKind::kInvalidArgument, "--output is \"{}\"; a name that ends with .safetensors is needed",
+                printable(*request.output));
+  MAXPORT_ASSIGN_OR_RETURN(const auto kind, local_storage().kind(*request.output));
+  if (kind) return fail(ErrorKind::kInvalidArgument, "--output: {} is there already", printable(*request.output));
   return {};
 }
 
@@ -141,7 +148,7 @@ Result<Request> parse(std::span<const std::string> all) {
              words.value("--tokenizer", out.tokenizer) || words.value("--input", out.input) ||
              words.value("--golden_logits", out.golden) || words.value("--golden_logits_path", out.golden) ||
              words.value("--maxtext_config", out.maxtext_config) || words.value("--max_kl_div", limit) ||
-             words.value("--threads", threads))
+             words.value("--output", out.output) || words.value("--threads", threads))
       continue;
     else if (words.word().starts_with("-"))
       return fail(ErrorKind::kInvalidArgument,
@@ -317,6 +324,9 @@ Result<int> run(const Request& request) {
     MAXPORT_ASSIGN_OR_RETURN(models.emplace_back(), run_model(request, path, golden.batch));
     if (!request.json) fmt::print("{}: {}\n", printable(path), models.back().description);
   }
+  if (request.output)
+    MAXPORT_RETURN_IF_ERROR(
+        forward::write_golden(local_storage(), *request.output, golden.batch, models[0].logits));
   std::vector<std::pair<std::string, const forward::Matrix*>> references;
   if (golden.logits && request.golden) references.emplace_back(*request.golden, &*golden.logits);
   if (models.size() == 2) references.emplace_back(models[1].path, &models[1].logits);

@@ -1,10 +1,12 @@
 #include "forward/inputs.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/checked.h"
 #include "base/json.h"
 #include "safetensors/file.h"
+#include "safetensors/writer.h"
 #include "tensor/cast.h"
 
 namespace maxport::forward {
@@ -20,15 +22,32 @@ std::vector<int32_t> row_of(const std::vector<int32_t>& ids, int64_t row, int64_
 
 Result<std::vector<int32_t>> read_ids(const safetensors::File& file, const safetensors::TensorInfo& info) {
   if (info.dtype != DType::kInt32 && info.dtype != DType::kInt64)
-    return fail(ErrorKind::kInvalidArgument, "{}: input_ids must be int32 or int64, but is {}", printable(file.path()),
-                dtype_name(info.dtype));
+    return fail(ErrorKind::kInvalidArgument, "{}: {} must be int32 or int64, but is {}", printable(file.path()),
+                info.name, dtype_name(info.dtype));
   const auto count = checked_product(info.shape);
   if (!count || *count > kMaxElements)
-    return fail(ErrorKind::kResourceLimit, "{}: too many input_ids", printable(file.path()));
+    return fail(ErrorKind::kResourceLimit, "{}: too many {}", printable(file.path()), info.name);
   Bytes stored(static_cast<size_t>(*count * dtype_bytes(info.dtype)));
   MAXPORT_RETURN_IF_ERROR(file.read(info, 0, stored));
   std::vector<int32_t> out(static_cast<size_t>(*count));
   cast(info.dtype, stored, DType::kInt32, std::as_writable_bytes(std::span(out)));
+  return out;
+}
+
+/// The sequences of ids that lie one after another.
+Result<Batch> cut(const std::vector<int32_t>& ids, const std::vector<int32_t>& lengths, const std::string& path) {
+  Batch out;
+  auto begin = ids.begin();
+  for (const int32_t length : lengths) {
+    if (length < 1 || length > ids.end() - begin)
+      return fail(ErrorKind::kInvalidArgument, "{}: lengths holds {}, but {} of {} input_ids are left", printable(path),
+                  length, ids.end() - begin, ids.size());
+    out.append({begin, begin + length});
+    begin += length;
+  }
+  if (begin != ids.end())
+    return fail(ErrorKind::kInvalidArgument, "{}: lengths adds up to {}, but there are {} input_ids", printable(path),
+                begin - ids.begin(), ids.size());
   return out;
 }
 
@@ -57,7 +76,12 @@ Result<Golden> from_safetensors(Storage& storage, const std::string& path) {
   if (length == 0)
     return fail(ErrorKind::kInvalidArgument, "{}: the sequences of input_ids are empty", printable(path));
   Golden out;
-  for (int64_t row = 0; row < rows; ++row) out.batch.append(row_of(values, row, length));
+  if (const safetensors::TensorInfo* lengths = file->find("lengths"); lengths != nullptr && ids->shape.size() == 1) {
+    MAXPORT_ASSIGN_OR_RETURN(const std::vector<int32_t> counts, read_ids(*file, *lengths));
+    MAXPORT_ASSIGN_OR_RETURN(out.batch, cut(values, counts, path));
+  } else {
+    for (int64_t row = 0; row < rows; ++row) out.batch.append(row_of(values, row, length));
+  }
   if (const safetensors::TensorInfo* logits = file->find("logits")) {
     MAXPORT_ASSIGN_OR_RETURN(out.logits, read_logits(*file, *logits, out.batch.tokens()));
   }
@@ -152,6 +176,25 @@ Result<Golden> read_golden(Storage& storage, const std::string& path) {
   MAXPORT_ASSIGN_OR_RETURN(const std::string text, storage.read_text(path));
   MAXPORT_ASSIGN_OR_RETURN(Batch batch, with_context(parse_ids(text), printable(path)));
   return Golden{std::move(batch), {}};
+}
+
+Result<> write_golden(Storage& storage, const std::string& path, const Batch& batch, const Matrix& logits) {
+  std::vector<int64_t> lengths;
+  for (const Batch::Sequence& sequence : batch.sequences) lengths.push_back(sequence.length);
+  const auto count = static_cast<int64_t>(lengths.size());
+  const bool even = std::ranges::all_of(lengths, [&](int64_t length) { return length == lengths[0]; });
+  Shape ids = even ? Shape{count, lengths[0]} : Shape{batch.tokens()}, values = ids;
+  values.push_back(logits.cols);
+  std::vector<safetensors::TensorSpec> specs = {{"input_ids", DType::kInt32, ids}, {"logits", DType::kFloat32, values}};
+  if (!even) specs.push_back({"lengths", DType::kInt64, {count}});
+  MAXPORT_ASSIGN_OR_RETURN(auto layout, safetensors::layout_file(specs));
+  const std::string partial = path + ".partial";
+  MAXPORT_ASSIGN_OR_RETURN(const auto file, safetensors::FileWriter::create(storage, partial, std::move(layout)));
+  MAXPORT_RETURN_IF_ERROR(file->write(0, 0, std::as_bytes(std::span(batch.ids))));
+  MAXPORT_RETURN_IF_ERROR(file->write(1, 0, std::as_bytes(std::span(logits.data))));
+  if (!even) MAXPORT_RETURN_IF_ERROR(file->write(2, 0, std::as_bytes(std::span(lengths))));
+  MAXPORT_RETURN_IF_ERROR(file->finish());
+  return storage.rename(partial, path);
 }
 
 }  // namespace maxport::forward

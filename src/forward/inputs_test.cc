@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "safetensors/writer.h"
 #include "storage/memory_storage.h"
 
 namespace maxport::forward {
@@ -62,6 +63,40 @@ TEST_F(GoldenLines, MayHoldIdsAlone) {
   const auto golden = read("{\"tokens\": [3, 4]}");
   ASSERT_TRUE(golden);
   EXPECT_FALSE(golden->logits);
+}
+
+TEST(GoldenFile, ThatIsWrittenReadsBackTheSame) {
+  for (const char* ids : {"1,2;3,4;5,6", "1,2,3;4;5,6", "7"}) {
+    MemoryStorage disk;
+    const Batch batch = parse_ids(ids).value();
+    Matrix logits(batch.tokens(), 5);
+    for (size_t i = 0; i < logits.data.size(); ++i) logits.data[i] = static_cast<float>(i) / 3;
+    const auto written = write_golden(disk, "a.safetensors", batch, logits);
+    ASSERT_TRUE(written) << written.error().message();
+    const auto golden = read_golden(disk, "a.safetensors");
+    ASSERT_TRUE(golden) << golden.error().message();
+    EXPECT_EQ(golden->batch.ids, batch.ids);
+    EXPECT_EQ(golden->batch.positions, batch.positions);
+    EXPECT_EQ(golden->logits.value().data, logits.data);
+    EXPECT_EQ(disk.kind("a.safetensors.partial").value(), std::nullopt);
+  }
+}
+
+TEST(GoldenFile, WhoseLengthsDoNotAddUpIsRefused) {
+  for (const std::vector<int32_t>& lengths : {std::vector<int32_t>{1, 1}, {2, 2}, {3, 0}, {-1, 4}}) {
+    MemoryStorage disk;
+    const std::vector<safetensors::TensorSpec> specs = {{"input_ids", DType::kInt32, {3}},
+                                                        {"lengths", DType::kInt32, {2}}};
+    auto file = safetensors::FileWriter::create(disk, "a.safetensors", safetensors::layout_file(specs).value()).value();
+    const std::vector<int32_t> ids = {1, 2, 3};
+    ASSERT_TRUE(file->write(0, 0, std::as_bytes(std::span(ids))));
+    ASSERT_TRUE(file->write(1, 0, std::as_bytes(std::span(lengths))));
+    ASSERT_TRUE(file->finish());
+    const auto golden = read_golden(disk, "a.safetensors");
+    ASSERT_FALSE(golden);
+    EXPECT_EQ(golden.error().kind(), ErrorKind::kInvalidArgument);
+    EXPECT_THAT(golden.error().message(), HasSubstr("lengths"));
+  }
 }
 
 TEST_F(GoldenLines, ThatDoNotFitAreNamedWithTheirLine) {
