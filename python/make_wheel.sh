@@ -11,7 +11,8 @@ python=$venv/bin/python
 raw=$(mktemp -d)
 trap 'rm -rf "$raw"' EXIT
 
-options=()
+# Compiled files stay in build-wheel/, so that the next wheel takes only what has changed.
+options=(-Cbuild-dir=build-wheel/{wheel_tag})
 if command -v ccache >/dev/null; then options+=(-Ccmake.define.CMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
 PATH=$venv/bin:$PATH "$python" -m build --wheel --no-isolation --outdir "$raw" "${options[@]}" .
 PATH=$venv/bin:$PATH "$python" -m auditwheel repair --wheel-dir "$output" "$raw"/maxport-*.whl
