@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/console.h"
 #include "cli/conversion_options.h"
+#include "cli/verify_conversion.h"
 #include "convert/to_huggingface.h"
 #include "maxtext/arguments.h"
 
@@ -24,6 +25,7 @@ constexpr std::array kOptions{
     maxtext::ProgramOption{"sync", OptionValue::kNone, "", "make everything durable before publishing (default; --nosync: do not)"},
     maxtext::ProgramOption{"threads", OptionValue::kRequired, "N", "worker threads (default: all processors)"},
     maxtext::ProgramOption{"max_memory", OptionValue::kRequired, "SIZE", "memory to stay below (default: 20 MiB and 48 MiB a thread)"},
+    maxtext::ProgramOption{"verify", OptionValue::kNone, "", "read the model back and compare it with a second conversion, and the checkpoint with its digests"},
     maxtext::ProgramOption{"quiet", OptionValue::kNone, "", "print warnings and errors only"},
     maxtext::ProgramOption{"verbose", OptionValue::kNone, "", "print more"},
 };
@@ -123,6 +125,7 @@ Result<int> convert_checkpoint(Console& console, const ConversionArguments& argu
     return conversion->run();
   }();
   if (!report) return std::unexpected(std::move(report).error());
+  if (arguments.option_is_on("verify")) MAXPORT_RETURN_IF_ERROR(verify_written_model(console, *source, *conversion, options.threads));
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   report_end(console, *report, seconds, arguments.option_is_on("json"));
   return 0;

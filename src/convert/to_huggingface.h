@@ -58,6 +58,10 @@ class ToHuggingface {
 
   Result<ToHuggingfaceReport> run();
 
+  /// After run(): reads the published folder back and compares every byte with what the checkpoint gives when it is converted
+  /// once more. kCorruptData names the tensor and where it differs.
+  Result<> check_output() const;
+
  private:
   ToHuggingface(Storage& storage, const CheckpointSource& source, ToHuggingfaceOptions options)
       : storage_(storage), source_(source), options_(std::move(options)) {}

@@ -135,5 +135,26 @@ TEST_F(ToHuggingfaceTest, NeverReplacesAModelUnasked) {
   EXPECT_TRUE(back(disk_, *checkpoint_, options));
 }
 
+TEST_F(ToHuggingfaceTest, FindsAnyChangeOfWhatItWrote) {
+  auto conversion = ToHuggingface::prepare(disk_, *checkpoint_, wanted());
+  ASSERT_TRUE(conversion) << conversion.error().message();
+  ASSERT_TRUE((*conversion)->run());
+  auto good = (*conversion)->check_output();
+  ASSERT_TRUE(good) << good.error().message();
+  for (const auto& [path, text] : files(disk_, "hf")) {
+    if (!path.ends_with(".safetensors")) continue;
+    for (const size_t at : {text.size() - 1, text.size() / 2}) {
+      std::string changed = text;
+      changed[at] = static_cast<char>(changed[at] ^ 4);
+      ASSERT_TRUE(disk_.write_text(path, changed));
+      auto found = (*conversion)->check_output();
+      ASSERT_FALSE(found) << path << " byte " << at;
+      EXPECT_EQ(found.error().kind(), ErrorKind::kCorruptData);
+      ASSERT_TRUE(disk_.write_text(path, text));
+    }
+  }
+  EXPECT_TRUE((*conversion)->check_output());
+}
+
 }  // namespace
 }  // namespace maxport::convert
