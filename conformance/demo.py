@@ -123,6 +123,24 @@ def speak(source: pathlib.Path, got: dict, config: dict) -> str:
   return tokenizer.decode(model.continue_greedily(ids, 8)[len(ids):]).rstrip()
 
 
+def run_logits(source: pathlib.Path, out: pathlib.Path) -> bool:
+  """Both forward passes of the program, side by side; true when it finds them alike."""
+  command = [PROGRAM, "logits", out / "0", source, f"--prompt={PROMPT}"]
+  print("  $ " + shlex.join(os.path.relpath(c) if c == PROGRAM else str(c) for c in command), flush=True)
+  done = measured.run([*command, "--json"])
+  if done.status > 1:
+    sys.exit(done.err)
+  report = json.loads(done.out)
+  found, = report["comparisons"]
+  sequence, = found["sequences"]
+  for side, what in ("top", "from the checkpoint, as MaxText computes"), ("reference_top", "from the source, as transformers does"):
+    words = "  ".join(f"{token['text']!r} {token['score']:.2f}" for token in sequence[side][:4])
+    print(f"  {what:42} {words}")
+  print(f"  largest difference {found['max_abs_difference']:.1e} of logits up to {found['largest_reference_logit']:.1f}, divergence a token "
+        f"{found['max_kl']:.1e} at most; {done.seconds:.2f} s, {megabytes(done.peak_bytes)}")
+  return report["pass"]
+
+
 def main() -> int:
   folder = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else REPOSITORY / "demo-output")
   folder.mkdir(parents=True, exist_ok=True)
@@ -157,6 +175,10 @@ def main() -> int:
   if (source / "tokenizer.json").exists() and not wrong:
     heading("5. Spoken from the restored weights (NumPy, greedily)")
     print(f"  {PROMPT} ...{speak(source, got, config)}".replace("\n", "\n  "))
+
+    heading("6. Its next word by maxport's own forward passes, from both layouts")
+    if not run_logits(source, out):
+      wrong.append("the logits differ")
 
   heading("In figures")
   source_bytes = sum(t.nbytes for t in tensors.values())
