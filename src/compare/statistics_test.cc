@@ -40,6 +40,9 @@ TEST(Statistics, TakeEqualBitsAsEqualAlsoOfNan) {
   EXPECT_EQ(s.differing, 0u);
   EXPECT_EQ(s.equal_nans, 1u);
   EXPECT_EQ(s.cosine(), 1);
+  const Statistics beside = of<float>(DType::kFloat32, {kNan, 1}, {kNan, 2});
+  EXPECT_EQ(beside.differing, 1u) << "also beside an element that differs";
+  EXPECT_EQ(beside.equal_nans, 1u);
 }
 
 TEST(Statistics, CountNanAndInfinityApartFromDifferences) {
