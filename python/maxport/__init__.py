@@ -6,13 +6,15 @@ import importlib
 # where the compiled module does not.
 _PLACES = {
     "Checkpoint": "maxport._checkpoint",
-    "Comparison": "maxport._conversion",
-    "Difference": "maxport._conversion",
+    "Comparison": "maxport._comparison",
+    "Difference": "maxport._comparison",
     "LazyArray": "maxport._arrays",
     "Plan": "maxport._planning",
     "__version__": "maxport._core",
-    "compare": "maxport._conversion",
+    "compare": "maxport._comparison",
     "convert": "maxport._conversion",
+    "inspect": "maxport._conversion",
+    "logits": "maxport._logits",
     "open": "maxport._checkpoint",
     "plan": "maxport._planning",
     "verify": "maxport._conversion",

@@ -1,12 +1,14 @@
 from maxport._arrays import LazyArray as LazyArray
 from maxport._checkpoint import Checkpoint as Checkpoint
 from maxport._checkpoint import open as open
-from maxport._conversion import Comparison as Comparison
-from maxport._conversion import Difference as Difference
-from maxport._conversion import compare as compare
+from maxport._comparison import Comparison as Comparison
+from maxport._comparison import Difference as Difference
+from maxport._comparison import compare as compare
 from maxport._conversion import convert as convert
+from maxport._conversion import inspect as inspect
 from maxport._conversion import verify as verify
 from maxport._core import __version__ as __version__
+from maxport._logits import logits as logits
 from maxport._planning import Plan as Plan
 from maxport._planning import plan as plan
 from maxport.errors import CorruptDataError as CorruptDataError

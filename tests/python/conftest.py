@@ -15,7 +15,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 ROOT = pathlib.Path(__file__).parents[2]
 
 NEEDS = {"test_docs.py": "orbax", "test_jax.py": "jax", "test_maxtext.py": "maxtext", "test_notebook.py": "matplotlib",
-         "test_orbax.py": "orbax"}
+         "test_orbax.py": "orbax", "test_types.py": "mypy"}
 
 collect_ignore = [file for file, module in NEEDS.items() if importlib.util.find_spec(module) is None]
 

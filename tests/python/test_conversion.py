@@ -12,9 +12,10 @@ import time
 import ml_dtypes
 import numpy as np
 import pytest
-from test_open import write_safetensors
+from test_open import read_safetensors, write_safetensors
 
 import maxport
+from maxport.__main__ import program
 
 DATA = pathlib.Path(__file__).parents[1] / "data"
 LLAMA = DATA / "goldens" / "llama3.1-8b" / "hf"
@@ -90,7 +91,8 @@ def test_an_exception_of_the_progress_callable_stops_the_conversion_and_goes_on(
     raise KeyError("enough")
 
   with pytest.raises(KeyError, match="enough"):
-    maxport.convert(large_model(tmp_path / "model", 24), tmp_path / "out", progress=stop, threads=1)
+    maxport.convert(large_model(tmp_path / "model", 160), tmp_path / "out", progress=stop, threads=1)
+  assert not (tmp_path / "out" / "0").exists()
   maxport.convert(tmp_path / "model", tmp_path / "out")
   assert maxport.verify(tmp_path / "out", tmp_path / "model")["good"]
 
@@ -164,9 +166,9 @@ def test_compare_says_what_differs_and_how_much(tmp_path):
 
 
 def test_compare_works_in_pieces(tmp_path, monkeypatch):
-  from maxport import _conversion
+  from maxport import _comparison
 
-  monkeypatch.setattr(_conversion, "_PIECE", 24)
+  monkeypatch.setattr(_comparison, "_PIECE", 24)
   array = np.arange(60, dtype=np.float32).reshape(3, 4, 5)
   first = checkpoint(tmp_path / "a.safetensors", a=array, s=np.float32(3).reshape(()))
   for position in np.ndindex(array.shape):
@@ -175,6 +177,75 @@ def test_compare_works_in_pieces(tmp_path, monkeypatch):
     second = checkpoint(tmp_path / "b.safetensors", a=changed, s=np.float32(3).reshape(()))
     (difference,) = maxport.compare(first, second).differences
     assert (difference.first, difference.max_abs) == ("1 differ", 1.0)
+
+
+@pytest.fixture(scope="module")
+def layouts(tmp_path_factory) -> dict[str, pathlib.Path]:
+  """The small Llama in all forms."""
+  folder = tmp_path_factory.mktemp("layouts")
+  for name, scanned in (("scanned", True), ("unscanned", False)):
+    maxport.convert(LLAMA, folder / name, scan_layers=scanned, save_dtype="bfloat16")
+  return {"huggingface": LLAMA, "scanned": folder / "scanned", "unscanned": folder / "unscanned"}
+
+
+@pytest.mark.parametrize(("first", "second", "tensor"), [
+    ("huggingface", "scanned", "decoder.layers.mlp.wi_0.kernel"),
+    ("unscanned", "huggingface", "decoder.layers_1.mlp.wi_0.kernel"),
+    ("scanned", "unscanned", "model.layers.1.mlp.gate_proj.weight"),
+])
+def test_one_model_in_two_forms_is_the_same(layouts, first, second, tensor):
+  comparison = maxport.compare(layouts[first], maxport.open(layouts[second]))
+  assert comparison.same
+  assert tensor in comparison.equal
+
+
+def test_a_changed_weight_is_found_across_forms(layouts, tmp_path):
+  tensors = read_safetensors(LLAMA / "model.safetensors")
+  names = {"float32": "F32", "bfloat16": "BF16"}
+  changed = tensors["model.norm.weight"].copy()
+  changed[3] += 2
+  tensors["model.norm.weight"] = changed
+  tensors["model.layers.0.input_layernorm.weight"] = np.full_like(changed, np.nan)
+  write_safetensors(tmp_path / "model.safetensors", {
+      name: (names[array.dtype.name], list(array.shape), array.tobytes()) for name, array in tensors.items()})
+  (tmp_path / "config.json").write_bytes((LLAMA / "config.json").read_bytes())
+  comparison = maxport.compare(tmp_path, layouts["unscanned"])
+  found = {difference.name: difference for difference in comparison.differences}
+  assert set(found) == {"decoder.decoder_norm.scale", "decoder.layers_0.pre_self_attention_layer_norm.scale"}
+  norm = found["decoder.decoder_norm.scale"]
+  assert (norm.what, norm.first, norm.second) == ("values", "1 differ", "of 80")
+  assert norm.max_abs == float(changed[3]) - float(maxport.open(LLAMA)["model.norm.weight"][3])
+  assert np.isnan(found["decoder.layers_0.pre_self_attention_layer_norm.scale"].max_abs)
+  assert len(comparison.equal) == 28
+
+
+def test_other_dtypes_across_forms_differ_unless_ignored(layouts, tmp_path):
+  maxport.convert(LLAMA, tmp_path / "wide", scan_layers=True, save_dtype="float32")
+  comparison = maxport.compare(tmp_path / "wide", layouts["unscanned"])
+  assert comparison.equal == []
+  assert {(difference.what, difference.first, difference.second) for difference in comparison.differences} == {
+      ("dtype", "float32", "bfloat16")}
+  # The queries are scaled in float32 here and rounded there.
+  values = maxport.compare(tmp_path / "wide", layouts["unscanned"], ignore_dtype=True).differences
+  assert {difference.what for difference in values} <= {"values"}
+  assert all("q_proj" in difference.name for difference in values)
+
+
+def test_trees_that_are_no_models_are_compared_by_name():
+  samples = DATA / "orbax_samples"
+  comparison = maxport.compare(samples / "v0_pytree_mixed", samples / "v0_pytree_odd_leaves")
+  assert set(comparison.only_in_first) <= set(maxport.open(samples / "v0_pytree_mixed"))
+  assert comparison.only_in_second
+  assert maxport.compare(samples / "v0_pytree_mixed", samples / "v0_pytree_mixed_plain_zarr2").same
+
+
+def test_inspect_tells_what_the_program_tells(layouts):
+  found = maxport.inspect(layouts["scanned"])
+  run = subprocess.run([program(), "inspect", layouts["scanned"], "--json"], capture_output=True, text=True, check=True)
+  assert found == json.loads(run.stdout)
+  assert (found["family"], found["bytes"]) == ("llama", maxport.open(layouts["scanned"]).nbytes)
+  with pytest.raises(maxport.NotFoundError):
+    maxport.inspect(DATA / "nothing")
 
 
 def test_the_modules_are_the_commands(tmp_path):

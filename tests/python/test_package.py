@@ -34,6 +34,20 @@ def test_stubs_of_the_compiled_module_name_what_it_has():
     assert members == {member for member in own if not member.startswith("_")}, name
 
 
+def test_stubs_of_the_compiled_module_name_the_parameters_that_it_takes():
+  from maxport import _core
+
+  stub = ast.parse((FOLDER / "_core.pyi").read_text())
+  functions = {node.name: node for node in stub.body if isinstance(node, ast.FunctionDef)}
+  functions["Tensor.read"] = next(item for node in stub.body if isinstance(node, ast.ClassDef) and node.name == "Tensor"
+                                  for item in node.body if isinstance(item, ast.FunctionDef) and item.name == "read")
+  for name, node in functions.items():
+    owner, _, member = name.rpartition(".")
+    signature = getattr(getattr(_core, owner) if owner else _core, member).__doc__.splitlines()[0]
+    named = [argument.arg for argument in node.args.args if argument.arg != "self"]
+    assert re.findall(r"(\w+): ", signature) == named, signature
+
+
 def test_everything_public_is_described():
   for name in maxport.__all__:
     value = getattr(maxport, name)

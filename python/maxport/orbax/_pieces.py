@@ -36,8 +36,9 @@ class PiecewiseNumpyHandler(type_handlers.NumpyHandler):
     if value.nbytes >= CUT_FROM:
       cut(tspec, value.itemsize)
     store = await tensorstore.open(tensorstore.Spec(tspec), create=True, open=True, context=ts_context)
-    chunks = boxes(value.shape, store.chunk_layout.write_chunk.shape or value.shape)
-    for batch in batches(chunks, value, max(COMMIT, value.nbytes // MOST_COMMITS)):
+    grid = store.chunk_layout.write_chunk.shape or ()
+    chunk = [step or extent for step, extent in zip(grid, value.shape)]
+    for batch in batches(boxes(value.shape, chunk), value, max(COMMIT, value.nbytes // MOST_COMMITS)):
       # The array is ours alone and does not change, so that TensorStore need not copy it.
       await asyncio.gather(*(store[box].write(value[box], can_reference_source_data_indefinitely=True) for box in batch))
 
