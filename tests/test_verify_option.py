@@ -11,6 +11,7 @@ def test_both_ways_read_back_what_they_wrote(tmp_path, family):
   hf = support.GOLDENS / family / "hf"
   there = support.to_maxtext(hf, tmp_path / "out", "scan_layers=true", "--verify")
   assert there.status == 0 and re.search(r"INFO Verified: \d+ leaves, \d+ chunks read back, digests equal", there.err), there
+  assert re.search(r"INFO Verified: logits of 16 tokens agree with the source.s, cosine 0\.99999|cosine 1\.0", there.err), there
   back = support.run("to_huggingface", f"load_parameters_path={tmp_path / 'out' / '0' / 'items'}", f"base_output_directory={tmp_path / 'back'}",
                      "weight_dtype=bfloat16", "--verify")
   assert back.status == 0 and re.search(r"INFO Verified: digests of the checkpoint equal, \d+ tensors read back, equal to a second conversion", back.err), back

@@ -40,7 +40,7 @@ constexpr std::array kOptions{
     maxtext::ProgramOption{"max_memory", OptionValue::kRequired, "SIZE",
                            "memory to stay below, e.g. 48MB (default: 20 MiB and 48 MiB a thread)"},
     maxtext::ProgramOption{"sync", OptionValue::kNone, "", "make everything durable before publishing (default; --nosync: do not)"},
-    maxtext::ProgramOption{"verify", OptionValue::kNone, "", "read the checkpoint back and compare it with the digests of the conversion"},
+    maxtext::ProgramOption{"verify", OptionValue::kNone, "", "read the checkpoint back, and compare digests and a few logits"},
     maxtext::ProgramOption{"quiet", OptionValue::kNone, "", "print warnings and errors only"},
     maxtext::ProgramOption{"verbose", OptionValue::kNone, "", "print more"},
 };
@@ -233,7 +233,7 @@ Result<int> convert_model(Console& console, const Loaded& loaded) {
   console.info("{} leaves, {} in {} chunks, stored as {}", report->leaves, bytes_text(report->raw_bytes), report->chunks,
                bytes_text(conversion->progress().bytes_written));
   console.info("Conversion complete. Checkpoint saved to {}", report->step_directory);
-  if (loaded.arguments.option_is_on("verify")) MAXPORT_RETURN_IF_ERROR(verify_written_checkpoint(console, *report, options.threads));
+  if (loaded.arguments.option_is_on("verify")) MAXPORT_RETURN_IF_ERROR(verify_written_checkpoint(console, *report, *loaded.arguments.hf_model_path, options.threads));
   console.info("Overall Elapse: {:.2f} min", minutes());
   console.info("Peak Memory: {:.2f} GB", static_cast<double>(peak_memory()) / 1e9);
   if (json)
