@@ -97,10 +97,20 @@ def test_an_exception_of_the_progress_callable_stops_the_conversion_and_goes_on(
   assert maxport.verify(tmp_path / "out", tmp_path / "model")["good"]
 
 
+# Shells start what runs in the background with the signal ignored.
+CONVERT = """
+import signal, sys, maxport
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+  maxport.convert(sys.argv[1], sys.argv[2], threads=1)
+except KeyboardInterrupt:
+  print("stopped")
+"""
+
+
 def test_control_c_stops_a_conversion_and_it_can_be_resumed(tmp_path):
   large_model(tmp_path / "model", 96)
-  script = "import sys, maxport\ntry:\n  maxport.convert(sys.argv[1], sys.argv[2], threads=1)\nexcept KeyboardInterrupt:\n  print('stopped')\n"
-  process = subprocess.Popen([sys.executable, "-c", script, tmp_path / "model", tmp_path / "out"], stdout=subprocess.PIPE,
+  process = subprocess.Popen([sys.executable, "-c", CONVERT, tmp_path / "model", tmp_path / "out"], stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, text=True)
   while process.poll() is None and not list(tmp_path.glob("out/*tmp*")):
     time.sleep(0.01)

@@ -311,6 +311,7 @@ import json, os, signal, sys, threading
 import numpy as np
 import maxport
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which shells make background work ignore
 size = 16 << 30
 with open(sys.argv[1], "wb") as file:
   text = json.dumps({"w": {"dtype": "U8", "shape": [size], "data_offsets": [0, size]}}).encode()
