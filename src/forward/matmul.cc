@@ -21,6 +21,18 @@ constexpr int64_t kWorthAThread = int64_t{1} << 21;
 Map map(View v) { return {v.data, v.rows, v.cols, Eigen::OuterStride<>(v.stride)}; }
 ConstMap map(ConstView v) { return {v.data, v.rows, v.cols, Eigen::OuterStride<>(v.stride)}; }
 
+// Up to this many multiplications are done in double: that takes no time that anybody notices, and what is left of a
+// difference is the reference's own rounding.
+constexpr int64_t kInDouble = int64_t{1} << 24;
+
+template <class Target, class Product>
+void assign(Target& target, const Product& product, bool add) {
+  if (add)
+    target += product.template cast<float>();
+  else
+    target = product.template cast<float>();
+}
+
 // Calls part(begin, end) for slices of the output's columns, in threads when that pays.
 template <class Part>
 void over_columns(int64_t columns, int64_t work, Part part) {
@@ -41,7 +53,9 @@ void multiply(View out, ConstView a, ConstView b, bool add) {
   over_columns(out.cols, a.rows * a.cols * b.cols, [&](int64_t begin, int64_t end) {
     auto target = map(out).middleCols(begin, end - begin);
     const auto columns = map(b).middleCols(begin, end - begin);
-    if (add)
+    if (a.rows * a.cols * b.cols <= kInDouble)
+      assign(target, map(a).cast<double>() * columns.template cast<double>(), add);
+    else if (add)
       target.noalias() += map(a) * columns;
     else
       target.noalias() = map(a) * columns;
@@ -53,7 +67,9 @@ void multiply_transposed(View out, ConstView a, ConstView b, bool add) {
   over_columns(out.cols, a.rows * a.cols * b.rows, [&](int64_t begin, int64_t end) {
     auto target = map(out).middleCols(begin, end - begin);
     const auto rows = map(b).middleRows(begin, end - begin);
-    if (add)
+    if (a.rows * a.cols * b.rows <= kInDouble)
+      assign(target, map(a).cast<double>() * rows.transpose().template cast<double>(), add);
+    else if (add)
       target.noalias() += map(a) * rows.transpose();
     else
       target.noalias() = map(a) * rows.transpose();
