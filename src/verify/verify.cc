@@ -29,6 +29,7 @@ class Verifier {
 
   Result<Report> run() {
     check_markers();
+    check_tree_metadata();
     check_step();
     read_record();
     check_files();
@@ -72,6 +73,21 @@ class Verifier {
       damage({}, fmt::format("{} does not name the item \"{}\"", printable(path), checkpoint_.path().item));
     else if (!kHandlers.contains(found->second))
       damage({}, fmt::format("{}: no stock reader knows the handler \"{}\"", printable(path), printable(found->second)));
+  }
+
+  /// What stock Orbax asks of `_METADATA` and reading does without (formats.md 3.3).
+  void check_tree_metadata() {
+    const std::string path = join_path(checkpoint_.path().item_directory, orbax::kTreeMetadataFile);
+    const auto text = storage_.read_text(path);
+    if (!text) return damage({}, fmt::format("{}; stock Orbax does not restore without it", text.error().message()));
+    const auto json = parse_json(*text, printable(path));
+    if (!json) return damage({}, json.error().message());
+    const auto tree = json->find("tree_metadata");
+    if (tree == json->end()) return damage({}, fmt::format("{}: \"tree_metadata\" is missing", printable(path)));
+    for (const auto& [leaf, entry] : tree->items())
+      if (!entry.is_object() || !entry.value("value_metadata", Json::object()).contains("skip_deserialize"))
+        damage({}, fmt::format("{}: {}: \"skip_deserialize\" is missing; stock Orbax does not restore without it",
+                               printable(path), printable(leaf)));
   }
 
   void read_record() {
