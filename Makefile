@@ -69,9 +69,14 @@ test-browser: build $(ORBAX)/.ready ## the page of `inspect --html` in Chromium 
 wheel: packages $(WHEEL)/.ready ## a wheel in dist/ that carries its libraries, tried in an empty environment
 	@python/make_wheel.sh $(WHEEL)
 
+.PHONY: wheels
+wheels: packages $(WHEEL)-3.11/.ready $(WHEEL)-3.12/.ready ## wheels for Python 3.11 and 3.12, each tried in an empty environment
+	@python/make_wheel.sh $(WHEEL)-3.11
+	@python/make_wheel.sh $(WHEEL)-3.12
+
 .PHONY: test-python
 test-python: wheel $(PACKAGE)/.ready ## the Python package, from its wheel
-	@$(PACKAGE)/bin/python -m pip install --quiet --force-reinstall --no-deps "$$(ls -t dist/maxport-*.whl | head -n 1)"
+	@$(PACKAGE)/bin/python -m pip install --quiet --force-reinstall --no-deps --no-index --find-links dist maxport
 	@$(PACKAGE)/bin/python -m pytest -q tests/python $(PYTEST)
 
 .PHONY: test-python-maxtext
@@ -113,7 +118,7 @@ test-data-sums: ## write tests/data/SHA256SUMS after a change of the fixtures th
 
 .PHONY: clean
 clean: ## remove what was built and the virtual environments
-	@rm -rf build build-* .venv-orbax .venv-transformers .venv-maxtext .venv-wheel .venv-python dist demo-output
+	@rm -rf build build-* .venv-orbax .venv-transformers .venv-maxtext .venv-wheel* .venv-python dist demo-output
 
 # Virtual environments. .ready is made last, so an interrupted set-up starts over.
 $(ORBAX)/.ready: requirements/orbax.txt | packages
@@ -130,3 +135,6 @@ $(PACKAGE)/.ready: requirements/python.txt requirements/orbax.txt | packages
 
 $(WHEEL)/.ready: requirements/wheel.txt | packages
 	@tools/make_venv.sh $(WHEEL) $< 3.11 3.13
+
+$(WHEEL)-%/.ready: requirements/wheel.txt | packages
+	@tools/make_venv.sh $(WHEEL)-$* $< $* $*

@@ -26,7 +26,6 @@ class Runs {
     }
     index_.assign(outer_, 0);
     for (size_t i = 0; i < shape.size(); ++i) begin_ += box.origin[i] * strides_[i];
-    first_ = begin_;
   }
 
   int64_t length() const { return length_; }
@@ -49,7 +48,6 @@ class Runs {
   std::vector<int64_t> index_;
   size_t outer_ = 0;  // axes that are stepped through; those further in make up a run
   int64_t length_ = 1;
-  int64_t first_ = 0;
   int64_t begin_ = 0;
   bool done_ = false;
 };

@@ -196,6 +196,20 @@ def test_chunks_that_the_context_asks_for_stay(tmp_path, monkeypatch):
   assert_same(restore_v0(tmp_path / "0"), {"a": array})
 
 
+def test_chunks_that_fill_whole_data_files_are_cut(tmp_path, monkeypatch):
+  monkeypatch.setattr(_pieces, "CUT_FROM", 64)
+  monkeypatch.setattr(_pieces, "CUT_BEYOND", 1024)
+  monkeypatch.setattr(_pieces, "CHUNK", 512)
+
+  def configure(context):
+    context.array.saving.ocdbt_target_data_file_size = 4096
+
+  array = np.arange(1024.0).reshape(32, 32)
+  save(tmp_path / "0", {"a": lazy_like(array)}, configure=configure)
+  assert stored(tmp_path / "0")["a"].storage_metadata.chunk_shape == (2, 32)
+  assert_same(restore_v0(tmp_path / "0"), {"a": array})
+
+
 def test_a_cast_is_written_in_chunks_too(tmp_path, monkeypatch):
   monkeypatch.setattr(_pieces, "CUT_FROM", 64)
   monkeypatch.setattr(_pieces, "CHUNK", 96)
