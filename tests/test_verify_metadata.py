@@ -22,6 +22,7 @@ def first(content: dict) -> dict:
   return next(iter(content["tree_metadata"].values()))
 
 
+SAMPLES = sorted(p.parent for p in (support.DATA / "orbax_samples").glob("*/expected.json"))
 DAMAGES = {
     "no tree file": lambda step: (step / "items" / "_METADATA").unlink(),
     "no manifest": lambda step: (step / "items" / "manifest.ocdbt").unlink(),
@@ -66,3 +67,15 @@ def test_what_stock_refuses_does_not_pass(step, tmp_path, name):
     stock.v0_numpy(copy)
   done = support.run("verify", copy)
   assert done.status == support.CORRUPT_DATA or done.status == support.NOT_FOUND, done
+
+
+
+
+@pytest.mark.parametrize("sample", SAMPLES, ids=lambda p: p.name)
+def test_what_stock_tools_wrote_passes(sample):
+  item = json.loads((sample / "expected.json").read_text()).get("item_path")
+  if item is None:
+    assert (sample / "config.json").exists(), "only the source model is no checkpoint"
+    return
+  done = support.run("verify", sample / item)
+  assert done.status == 0, done

@@ -22,6 +22,9 @@ struct Record {
   std::optional<DType> save_dtype;
 };
 
+/// Of a step that Orbax v1 saved (formats.md 3.8).
+constexpr std::string_view kV1Marker = "orbax.checkpoint";
+
 class Verifier {
  public:
   Verifier(Storage& storage, const orbax::Checkpoint& checkpoint, const Options& options)
@@ -48,9 +51,12 @@ class Verifier {
     report_.damages.push_back({std::move(leaf), std::move(text)});
   }
 
+  /// v1 marks the step alone, with a file of its own; v0 marks the items too.
   void check_markers() {
-    for (const std::string& folder : {checkpoint_.path().item_directory, checkpoint_.path().step_directory}) {
-      if (folder.empty()) continue;
+    const std::string& step = checkpoint_.path().step_directory;
+    const auto v1 = step.empty() ? std::optional<EntryKind>() : storage_.kind(join_path(step, kV1Marker)).value_or(std::nullopt);
+    for (const std::string& folder : {checkpoint_.path().item_directory, step}) {
+      if (folder.empty() || (v1 && folder != step)) continue;
       const std::string marker = join_path(folder, orbax::kCommitFile);
       if (auto kind = storage_.kind(marker); !kind || !*kind)
         damage({}, fmt::format("{} is missing; on an object store the step would count as unfinished", printable(marker)));
