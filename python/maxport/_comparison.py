@@ -99,7 +99,9 @@ def _parameters(checkpoint: Checkpoint) -> list[str]:
 
 
 def _compare_by_map(a: Checkpoint, b: Checkpoint, ignore_dtype: bool, settings: dict[str, Any]) -> Comparison:
-  found = _program.run(["compare", a.path, b.path, *words(settings)])
+  # The command knows this one as an option alone.
+  options = [f"--{word}" if word.startswith("hf_model_path=") else word for word in words(settings)]
+  found = _program.run(["compare", a.path, b.path, *options])
   equal, differences = [], []
   for tensor in found["tensors"]:
     difference = _difference(tensor, ignore_dtype)

@@ -3,6 +3,7 @@
 import json
 import logging
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -175,6 +176,13 @@ def test_compare_says_what_differs_and_how_much(tmp_path):
   assert "dtype" in maxport.compare(first, second, ignore_dtype=True).equal
 
 
+def test_a_nan_beside_a_difference_does_not_count(tmp_path):
+  one, two = np.array([np.nan, 1, 2], np.float32), np.array([np.nan, 1, 5], np.float32)
+  (difference,) = maxport.compare(checkpoint(tmp_path / "a.safetensors", a=one),
+                                  checkpoint(tmp_path / "b.safetensors", a=two)).differences
+  assert (difference.first, difference.max_abs) == ("1 differ", 3.0)
+
+
 def test_compare_works_in_pieces(tmp_path, monkeypatch):
   from maxport import _comparison
 
@@ -187,6 +195,23 @@ def test_compare_works_in_pieces(tmp_path, monkeypatch):
     second = checkpoint(tmp_path / "b.safetensors", a=changed, s=np.float32(3).reshape(()))
     (difference,) = maxport.compare(first, second).differences
     assert (difference.first, difference.max_abs) == ("1 differ", 1.0)
+
+
+def test_verify_derives_every_element_from_the_source(tmp_path):
+  maxport.convert(LLAMA, tmp_path / "out")
+  shutil.copytree(LLAMA, tmp_path / "other")
+  file = tmp_path / "other" / "model.safetensors"
+  content = bytearray(file.read_bytes())
+  content[-1] ^= 1
+  file.write_bytes(content)
+  alone, same, other = (maxport.verify(tmp_path / "out", source) for source in (None, LLAMA, tmp_path / "other"))
+  assert (alone["good"], alone["source_compared"]) == (True, False)
+  assert (same["good"], same["source_compared"]) == (True, True)
+  assert not other["good"] and other["damages"]
+
+
+def test_settings_that_are_none_are_left_out():
+  assert dict(maxport.plan(LLAMA, scan_layers=None).steps) == maxport.plan(LLAMA).steps
 
 
 @pytest.fixture(scope="module")
@@ -239,6 +264,17 @@ def test_other_dtypes_across_forms_differ_unless_ignored(layouts, tmp_path):
   values = maxport.compare(tmp_path / "wide", layouts["unscanned"], ignore_dtype=True).differences
   assert {difference.what for difference in values} <= {"values"}
   assert all("q_proj" in difference.name for difference in values)
+
+
+def test_a_checkpoint_that_does_not_tell_its_model_is_compared_with_the_help_of_settings(layouts, tmp_path):
+  for name in ("scanned", "unscanned"):
+    shutil.copytree(layouts[name], tmp_path / name)
+    (tmp_path / name / "0" / "maxport.json").unlink()
+  alone = maxport.compare(tmp_path / "scanned", tmp_path / "unscanned")
+  assert not alone.same and alone.only_in_first and alone.only_in_second
+  assert maxport.compare(tmp_path / "scanned", tmp_path / "unscanned", hf_model_path=LLAMA).same
+  with pytest.raises(maxport.MaxportError, match="nothing"):
+    maxport.compare(tmp_path / "scanned", tmp_path / "unscanned", hf_model_path=tmp_path / "nothing")
 
 
 def test_trees_that_are_no_models_are_compared_by_name():
