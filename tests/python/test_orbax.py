@@ -16,6 +16,7 @@ import pytest
 from leaves import flatten
 from orbax.checkpoint import v1 as ocp
 
+import maxport
 from maxport import orbax as lazy
 from maxport.orbax import _pieces
 
@@ -233,6 +234,18 @@ def test_batches_cover_an_array_once_and_keep_to_their_size(monkeypatch, shape, 
     for box in batch:
       value[box] += 1
   assert (value == 1).all()
+
+
+def test_a_large_array_in_chunks_of_columns_is_read_in_pieces(tmp_path):
+  """maxport.open reads more than 64 MiB piece by piece; here the pieces lie between one another in memory."""
+  def configure(context):
+    context.array.saving.storage_options.chunk_byte_size = 8 << 20
+
+  array = np.arange(8 * (3 << 20), dtype=np.int32).reshape(8, -1)
+  save(tmp_path / "0", {"a": array}, configure=configure)
+  lazy_array = maxport.open(tmp_path / "0")["a"]
+  np.testing.assert_array_equal(np.asarray(lazy_array), array, strict=True)
+  np.testing.assert_array_equal(lazy_array[1:7, 5:-5], array[1:7, 5:-5], strict=True)
 
 
 def test_a_save_needs_little_more_than_its_largest_leaf():
