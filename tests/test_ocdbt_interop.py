@@ -11,6 +11,8 @@ import subprocess
 import pytest
 import tensorstore as ts
 
+import measured
+
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 
 
@@ -166,8 +168,8 @@ def synthetic(i: int) -> tuple[bytes, bytes]:
 ])
 def test_stock_reads_very_many_keys(tool, tmp_path, count, node_bytes):
   """Two million keys make several nodes within Orbax's limit; writing them takes little memory."""
-  printed = run(tool, "write-synthetic", tmp_path, count, node_bytes, 16)
-  assert int(printed.split()[1]) < 400 << 20
+  done = measured.run([tool, "write-synthetic", tmp_path, count, node_bytes, 16])
+  assert done.status == 0 and done.peak_bytes < 400 << 20, done
   store = stock(tmp_path)
   assert set(store.list().result()) == {synthetic(i)[0] for i in range(count)}
   rng = random.Random(5)
