@@ -1,6 +1,6 @@
 """Time and memory of conversions beside copying the same files and beside MaxText's own converter, in one run.
 
-usage: bench.py [--layers 22] [--repeat 3] [--maxtext PYTHON] [--write]
+usage: bench.py [--layers 22] [--repeat 5] [--maxtext PYTHON] [--write]
 
 Makes a synthetic Llama (2.2 GB with 22 layers), converts it in both directions with every codec, with one and with all
 threads, with and without syncing, and restores the results with stock Orbax. Prints the best of `repeat` times.
@@ -130,7 +130,7 @@ def kernels(folder: pathlib.Path) -> list[dict]:
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--layers", type=int, default=22)
-  parser.add_argument("--repeat", type=int, default=3)
+  parser.add_argument("--repeat", type=int, default=5)
   parser.add_argument("--maxtext", default=os.environ.get("MAXPORT_MAXTEXT"))
   parser.add_argument("--write", action="store_true")
   parser.add_argument("--kernels", type=pathlib.Path, default=REPOSITORY / "build-dev", help="folder of tensor_bench and zarr_bench")
@@ -141,7 +141,7 @@ def main() -> None:
     bench.to_maxtext()
     bench.back()
     bench.restore()
-  results = {"bytes": bench.size, "layers": arguments.layers, "cores": os.cpu_count(), "rows": bench.rows,
+  results = {"bytes": bench.size, "layers": arguments.layers, "cores": os.cpu_count(), "repeat": bench.repeat, "rows": bench.rows,
              "kernels": kernels(arguments.kernels)}
   (REPOSITORY / "build").mkdir(exist_ok=True)
   (REPOSITORY / "build" / "bench.json").write_text(json.dumps(results, indent=1))

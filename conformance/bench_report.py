@@ -10,7 +10,7 @@ HEAD = """# Performance
 
 `make bench` makes a synthetic Llama of {gb:.2f} GB (bfloat16, {layers} layers, scanned), converts it with every codec, both
 ways, beside `cp` and MaxText 0.2.5's own converter, all in one run on one machine with {cores} cores and a warm page cache,
-and writes this page (`conformance/bench.py --write`). Times are those of whole processes, the best of three (MaxText: of one).
+and writes this page (`conformance/bench.py --write`). Times are those of whole processes, the best of {repeat} (MaxText: of one).
 Nothing is synced to the disk unless the row says so; MaxText's converter does not sync either.
 
 ![time and memory](performance.svg)
@@ -100,7 +100,7 @@ def plot(results: dict) -> str:
 
 
 def write(results: dict, docs: pathlib.Path) -> None:
-  text = HEAD.format(gb=results["bytes"] / 1e9, layers=results["layers"], cores=results["cores"])
+  text = HEAD.format(gb=results["bytes"] / 1e9, layers=results["layers"], cores=results["cores"], repeat=results["repeat"])
   text += table(results, "to MaxText") + table(results, "to Hugging Face")
   restores = rows(results, "stock restore")
   if restores:
