@@ -125,9 +125,9 @@ def speak(source: pathlib.Path, got: dict, config: dict) -> str:
 
 def run_logits(source: pathlib.Path, out: pathlib.Path) -> bool:
   """Both forward passes of the program, side by side; true when it finds them alike."""
-  command = [PROGRAM, "logits", out / "0", source, f"--prompt={PROMPT}"]
-  print("  $ " + shlex.join(os.path.relpath(c) if c == PROGRAM else str(c) for c in command), flush=True)
-  done = measured.run([*command, "--json"])
+  prompt = f"--prompt={PROMPT}"
+  print("  $ " + shlex.join([os.path.relpath(PROGRAM), "logits", os.path.relpath(out / "0"), os.path.relpath(source), prompt]), flush=True)
+  done = measured.run([PROGRAM, "logits", out / "0", source, prompt, "--json"])
   if done.status > 1:
     sys.exit(done.err)
   report = json.loads(done.out)
