@@ -36,7 +36,7 @@ def swapped(tensors: Tensors, one: str, other: str) -> Tensors:
   """The tensors of two kinds in each other's places, where their shapes allow it."""
   out = dict(tensors)
   for name in tensors:
-    partner = re.sub(one + "$", other.replace("\\", ""), name)
+    partner = re.sub(one + "$", other, name)
     if partner != name and is_language(name) and tensors.get(partner, np.zeros(0)).shape == tensors[name].shape:
       out[name], out[partner] = tensors[partner], tensors[name]
   return out
@@ -154,7 +154,8 @@ def final_norm_dropped(t, _):
 @fault
 def norms_swapped(t, _):
   for one, other in (("input_layernorm", "post_attention_layernorm"), ("post_feedforward_layernorm", "post_attention_layernorm")):
-    if (result := swapped(t, one + r"\.weight", other + ".weight")) is not None and any(result[n] is not t[n] for n in t):
+    result = swapped(t, one + r"\.weight", other + ".weight")
+    if any(result[n] is not t[n] for n in t):
       return result
   return t
 
