@@ -86,9 +86,10 @@ class Transposer {
     const int64_t first_rows = first_length(target, target_bytes_, tile_.rows, axes_.row_count);
     const int64_t first_columns = first_length(source, source_bytes_, tile_.columns, axes_.column_count);
     row_count_ = first_rows;
-    for (int64_t r = 0; r < axes_.row_count; r += row_count_) {
-      if (r != 0) row_count_ = std::min(tile_.rows, axes_.row_count - r);
-      list_addresses(axes_.rows, &Axis::source, source, r, std::span(rows_).first(size(row_count_)));
+    list_addresses(axes_.rows, &Axis::source, source, 0, std::span(rows_).first(size(row_count_)));
+    for (int64_t r = 0; r < axes_.row_count; r += row_count_, row_count_ = next_count_, std::swap(rows_, next_rows_)) {
+      next_count_ = std::min(tile_.rows, axes_.row_count - r - row_count_);
+      list_addresses(axes_.rows, &Axis::source, source, r + row_count_, std::span(next_rows_).first(size(next_count_)));
       column_count_ = first_columns;
       for (int64_t c = 0; c < axes_.column_count; c += column_count_) {
         if (c != 0) column_count_ = std::min(tile_.columns, axes_.column_count - c);
@@ -107,7 +108,12 @@ class Transposer {
       scatter();
       return;
     }
-    transpose(rows_.data(), row_count_, offset, stage_.data());
+    const bool last = offset / source_bytes_ + column_count_ >= axes_.column_count;
+    TransposeTile tile{rows_.data(), size(row_count_), size(offset), size(column_count_), stage_.data(), size(tile_.rows * staged_bytes_)};
+    tile.next_rows = last ? next_rows_.data() : rows_.data();
+    tile.next_count = size(last ? next_count_ : row_count_);
+    tile.next_offset = last ? 0 : size(offset + column_count_ * source_bytes_);
+    transpose_(tile);
     if (plain_) return scatter();
     for (int64_t c = 0; c < column_count_; ++c)
       operate_(op_, stage_.data() + c * tile_.rows * staged_bytes_, columns_[size(c)], size(row_count_));
@@ -127,7 +133,8 @@ class Transposer {
   }
 
   void transpose(const std::byte* const* rows, int64_t count, int64_t offset, std::byte* out) {
-    transpose_({rows, size(count), size(offset), size(column_count_), out, size(tile_.rows * staged_bytes_)});
+    transpose_({.rows = rows, .row_count = size(count), .offset = size(offset), .columns = size(column_count_), .out = out,
+                .out_stride = size(tile_.rows * staged_bytes_)});
   }
 
   void scatter() {
@@ -144,8 +151,8 @@ class Transposer {
   const TransposeKernel transpose_;
   const ScatterKernel scatter_;
 
-  int64_t row_count_ = 0, column_count_ = 0;
-  std::array<const std::byte*, kMaxRows> rows_;
+  int64_t row_count_ = 0, column_count_ = 0, next_count_ = 0;
+  std::array<const std::byte*, kMaxRows> rows_, next_rows_;
   std::array<std::byte*, kMaxColumns> columns_;
   alignas(kCacheLine) std::array<std::byte, kStageBytes> stage_;
   alignas(kCacheLine) std::array<std::byte, kBandRows * kMaxColumns * sizeof(uint64_t)> operated_;

@@ -14,6 +14,10 @@ struct TransposeTile {
   size_t columns;
   std::byte* out;
   size_t out_stride;
+  /// Rows that will be read next, `columns` of each from `next_offset` on; they are fetched meanwhile. None at the end.
+  const std::byte* const* next_rows = nullptr;
+  size_t next_count = 0;
+  size_t next_offset = 0;
 };
 using TransposeKernel = void (*)(const TransposeTile& tile);
 
