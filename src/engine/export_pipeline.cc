@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/buffer.h"
+
 namespace maxport::engine {
 namespace {
 
@@ -34,8 +36,8 @@ int64_t innermost_stride(const plan::Plan& plan, const plan::Leaf& leaf) {
 }  // namespace
 
 struct ExportPipeline::Worker {
-  std::vector<zarr::Buffer> boxes;  // one a leaf of the group
-  zarr::Buffer piece;
+  std::vector<Buffer> boxes;  // one a leaf of the group
+  Buffer piece;
   zarr::Scratch scratch;
 };
 

@@ -169,16 +169,12 @@ uint64_t LeafReader::window_bytes(const Box& box) const {
 
 Result<> LeafReader::load(const Box& box, SourceWindow& window) const {
   plan_spans(box, window.spans_, window.used_);
-  if (window.buffer_.size() < window.used_) {
-    window.buffer_ = {};  // free before allocating, so that both are never held
-    window.buffer_.resize(window.used_);
-  }
+  const MutableByteSpan buffer = window.buffer_.take(window.used_);
   const auto links = plan_->links_of(*leaf_);
   for (const SourceWindow::Span& span : window.spans_) {
     const uint32_t tensor = links[span.link].tensor;
     const auto element_bytes = static_cast<uint64_t>(dtype_bytes(tensors_->dtype(tensor)));
-    const MutableByteSpan out(window.buffer_.data() + span.buffer_offset,
-                              static_cast<size_t>(span.end - span.begin) * element_bytes);
+    const MutableByteSpan out = buffer.subspan(span.buffer_offset, static_cast<size_t>(span.end - span.begin) * element_bytes);
     MAXPORT_RETURN_IF_ERROR(tensors_->read(tensor, static_cast<uint64_t>(span.begin) * element_bytes, out));
   }
   return {};
@@ -197,7 +193,7 @@ void LeafReader::copy_region(uint32_t link, const Region& region, const SourceWi
     const DType compute = leaf_->arithmetic.kind == models::Arithmetic::Kind::kCopy && source == dtype_ ? source
                           : plan::stored_dtype(source, compute_dtype_, {});
     const ElementOp op{source, compute, op_kind(leaf_->arithmetic.kind), leaf_->arithmetic.to_maxtext, dtype_};
-    const std::byte* from = window.buffer_.data() + span.buffer_offset +
+    const std::byte* from = window.buffer_.content().data() + span.buffer_offset +
                             (region.tensor_offset - span.begin) * dtype_bytes(source);
     strided_copy(region.walk, op, from, out + region.box_offset * dtype_bytes(dtype_));
     return;

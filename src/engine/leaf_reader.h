@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "base/buffer.h"
 #include "engine/region.h"
 #include "engine/tensor_reader.h"
 #include "plan/plan.h"
@@ -27,7 +28,7 @@ class SourceWindow {
     uint64_t buffer_offset;
   };
   std::vector<Span> spans_;  // sorted by link, then begin
-  std::vector<std::byte> buffer_;
+  Buffer buffer_;
   uint64_t used_ = 0;
 };
 

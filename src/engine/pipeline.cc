@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/buffer.h"
 #include "base/digest.h"
 #include "zarr/chunk.h"
 
@@ -46,7 +47,7 @@ uint64_t chunk_work_bytes(const LeafJob& job) { return 3 * chunk_raw_bytes(job) 
 
 struct Pipeline::Worker {
   SourceWindow window;
-  zarr::Buffer chunk;
+  Buffer chunk;
   zarr::Scratch scratch;
   std::vector<uint64_t> digests;
   std::string key;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/buffer.h"
 #include "zarr/elements.h"
 #include "zarr/grid.h"
 
@@ -37,7 +38,7 @@ Shape minus(std::span<const int64_t> a, std::span<const int64_t> b) {
 }  // namespace
 
 struct Rechunked::Buffers {
-  zarr::Buffer piece, part;
+  Buffer piece, part;
 };
 
 uint64_t Rechunked::tile_bytes() const { return static_cast<uint64_t>(element_count(tile_shape_) * element_bytes()); }

@@ -3,32 +3,12 @@
 
 #include <memory>
 
-#include "base/bytes.h"
+#include "base/buffer.h"
 
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
 
 namespace maxport::zarr {
-
-/// Memory that grows as needed and is never cleared.
-class Buffer {
- public:
-  /// At least `count` bytes with unspecified content. Growing drops what was there.
-  MutableByteSpan take(size_t count) {
-    if (count > capacity_) {
-      bytes_.reset();
-      bytes_ = std::make_unique_for_overwrite<std::byte[]>(count);
-      capacity_ = count;
-    }
-    return {bytes_.get(), count};
-  }
-  /// All of the memory, for reading what was put into it.
-  ByteSpan content() const { return {bytes_.get(), capacity_}; }
-
- private:
-  std::unique_ptr<std::byte[]> bytes_;
-  size_t capacity_ = 0;
-};
 
 /// Belongs to one thread at a time.
 class Scratch {
