@@ -70,7 +70,7 @@ class Bench:
     self.run(group, "cp", ["cp", "-r", self.source, copy], copy)
     self.run(group, "cp, then sync", ["bash", "-c", 'cp -r "$0" "$1" && sync -f "$1"', self.source, copy], copy)
     base = [PROGRAM, "to_maxtext", f"--hf_model_path={self.source}", "scan_layers=true"]
-    for codec in "blosc", "zstd", "none":
+    for codec in "blosc", "lz4", "zstd", "none":
       for threads in 1, os.cpu_count():
         out = self.folder / "out"
         self.run(group, f"{codec}, {threads} thread{'s'[:threads > 1]}",

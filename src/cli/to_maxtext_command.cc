@@ -24,7 +24,7 @@ using maxtext::ConversionCommand;
 using maxtext::OptionValue;
 
 constexpr std::array kOptions{
-    maxtext::ProgramOption{"compression", OptionValue::kRequired, "blosc|zstd|none",
+    maxtext::ProgramOption{"compression", OptionValue::kRequired, "blosc|lz4|zstd|none",
                            "how chunks are stored (default: blosc; zstd where Zarr v2 is asked for)"},
     maxtext::ProgramOption{"record_sharding", OptionValue::kNone, "",
                            "record jax.Array leaves sharded over the simulated devices, as MaxText does"},
@@ -129,9 +129,10 @@ Result<convert::ToMaxtextOptions> read_options(const ConversionArguments& argume
   const std::string fallback = options.use_zarr3 ? "blosc" : "zstd";
   const std::string compression = arguments.option_value("compression").value_or(fallback);
   if (compression == "blosc") options.compression = zarr::Compression::kBlosc;
+  else if (compression == "lz4") options.compression = zarr::Compression::kLz4;
   else if (compression == "zstd") options.compression = zarr::Compression::kZstd;
   else if (compression == "none") options.compression = zarr::Compression::kNone;
-  else return fail(ErrorKind::kInvalidArgument, "--compression is \"{}\"; blosc, zstd and none exist", printable(compression));
+  else return fail(ErrorKind::kInvalidArgument, "--compression is \"{}\"; blosc, lz4, zstd and none exist", printable(compression));
   options.cancelled = stop_requested;
   return options;
 }

@@ -26,6 +26,7 @@ std::string_view compression_name(zarr::Compression compression) {
   switch (compression) {
     case zarr::Compression::kNone: return "none";
     case zarr::Compression::kBlosc: return "blosc";
+    case zarr::Compression::kLz4: return "lz4";
     case zarr::Compression::kZstd: return "zstd";
   }
   return "unknown";
@@ -53,8 +54,9 @@ std::string leaf_digest(const engine::ChunkDigests& chunks) {
 Result<std::unique_ptr<ToMaxtext>> ToMaxtext::prepare(Storage& storage, const ModelSource& source,
                                                       ToMaxtextOptions options) {
   if (!source.account().good()) return std::unexpected(plan::to_error(source.account()));
-  if (options.compression == zarr::Compression::kBlosc && !options.use_zarr3)
-    return fail(ErrorKind::kInvalidArgument, "compression blosc needs Zarr v3; with checkpoint_storage_use_zarr3=false use zstd or none");
+  if (zarr::uses_blosc(options.compression) && !options.use_zarr3)
+    return fail(ErrorKind::kInvalidArgument, "compression {} needs Zarr v3; with checkpoint_storage_use_zarr3=false use zstd or none",
+                compression_name(options.compression));
   std::unique_ptr<ToMaxtext> out(new ToMaxtext(storage, source, std::move(options)));
   MAXPORT_RETURN_IF_ERROR(out->make_jobs());
   return out;
@@ -178,7 +180,7 @@ Result<std::unique_ptr<orbax::CheckpointWriter>> ToMaxtext::open_writer(bool res
   options.handler_type = handler->type;
   options.use_ocdbt = options_.use_ocdbt;
   options.version = options_.use_zarr3 ? zarr::Version::kV3 : zarr::Version::kV2;
-  options.compression = options_.compression == zarr::Compression::kBlosc ? zarr::Compression::kZstd : options_.compression;
+  options.compression = zarr::uses_blosc(options_.compression) ? zarr::Compression::kZstd : options_.compression;
   if (options_.record_sharding) options.devices = options_.devices;
   options.custom_metadata = {{"scan_layers", source_.identity().layout.scan_layers}};
   options.init_timestamp_nsecs = options.commit_timestamp_nsecs = options_.timestamp_nsecs;

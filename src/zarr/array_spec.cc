@@ -14,12 +14,11 @@ constexpr int64_t kMaxBloscBytes = std::numeric_limits<int32_t>::max() - 16;
 
 std::vector<Codec> written_codecs(Version version, DType dtype, Compression compression) {
   std::vector<Codec> codecs = {{.kind = CodecKind::kBytes}};
-  if (compression == Compression::kBlosc)
-    codecs.push_back({.kind = CodecKind::kBlosc,
-                      .level = 1,
-                      .compressor = "lz4",
-                      .shuffle = Shuffle::kBit,
-                      .type_size = dtype_bytes(dtype)});
+  const int64_t element = dtype_bytes(dtype);
+  Codec blosc{.kind = CodecKind::kBlosc, .level = 1, .compressor = "zstd", .shuffle = element == 1 ? Shuffle::kNone : Shuffle::kByte,
+              .type_size = element};
+  if (compression == Compression::kLz4) blosc.compressor = "lz4", blosc.shuffle = Shuffle::kBit;
+  if (uses_blosc(compression)) codecs.push_back(std::move(blosc));
   if (compression == Compression::kZstd) codecs.push_back({.kind = CodecKind::kZstd, .level = 1, .checksum = true});
   // A zstd frame carries its own checksum.
   if (version == Version::kV3 && compression != Compression::kZstd) codecs.push_back({.kind = CodecKind::kCrc32c});
@@ -50,7 +49,7 @@ Result<ArraySpec> make_array_spec(Version version, DType dtype, Shape shape, Sha
   if (dtype == DType::kUint4 || dtype == DType::kFloat6E2m3fn || dtype == DType::kFloat6E3m2fn)
     return fail(ErrorKind::kUnsupported, "stock readers of Zarr arrays do not know the element type {}",
                 dtype_name(dtype));
-  if (compression == Compression::kBlosc) {
+  if (uses_blosc(compression)) {
     if (version == Version::kV2)
       return fail(ErrorKind::kInvalidArgument, "blosc is written in Zarr v3 only; choose zstd or none for Zarr v2");
     if (chunk_bytes(spec) > kMaxBloscBytes)

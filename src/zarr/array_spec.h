@@ -20,9 +20,13 @@ enum class Version { kV2, kV3 };
 
 /// The codec chains that maxport writes.
 ///   kNone:  v2 no compressor, v3 bytes -> crc32c
-///   kBlosc: v3 bytes -> blosc(lz4, level 1, bitshuffle) -> crc32c; not offered in v2, which has no checksum for it
+///   kBlosc: v3 bytes -> blosc(zstd, level 1, shuffle) -> crc32c: byte planes, Huffman codes without search for repetitions
+///   kLz4:   v3 bytes -> blosc(lz4, level 1, bitshuffle) -> crc32c: larger, decoded faster
 ///   kZstd:  v2 and v3 zstd level 1, one frame with content checksum
-enum class Compression { kNone, kBlosc, kZstd };
+enum class Compression { kNone, kBlosc, kLz4, kZstd };
+
+/// True for what makes blosc frames, which only Zarr v3 checks.
+constexpr bool uses_blosc(Compression compression) { return compression == Compression::kBlosc || compression == Compression::kLz4; }
 
 enum class CodecKind { kTranspose, kBytes, kSharding, kBlosc, kZstd, kGzip, kZlib, kBzip2, kCrc32c };
 
@@ -82,7 +86,7 @@ struct ArraySpec {
 inline constexpr int64_t kMaxChunkBytes = int64_t{1} << 40;
 
 /// A spec that maxport writes. Ranks above 32, extents below 0, chunk extents below 1, a chunk or array whose size
-/// overflows, and kBlosc with v2 or with chunks of 2 GiB and more are kInvalidArgument; element types that TensorStore
+/// overflows, and kBlosc or kLz4 with v2 or with chunks of 2 GiB and more are kInvalidArgument; element types that TensorStore
 /// does not know are kUnsupported.
 Result<ArraySpec> make_array_spec(Version version, DType dtype, Shape shape, Shape chunk_shape, Compression compression);
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "zarr/blosc_frame.h"
 
@@ -17,12 +18,20 @@ namespace {
 constexpr size_t kCrcBytes = 4;
 static_assert(kCrcBytes <= kSpareBytes);
 
+/// The kind of frame that is written without the library; nothing for what maxport itself does not ask for.
+std::optional<FrameKind> frame_kind(const Codec& codec) {
+  if (codec.level != 1 || codec.block_size != 0) return std::nullopt;
+  if (codec.compressor == "lz4" && codec.shuffle == Shuffle::kBit) return FrameKind::kLz4;
+  if (codec.compressor == "zstd" && codec.shuffle == (codec.type_size == 1 ? Shuffle::kNone : Shuffle::kByte)) return FrameKind::kHuffman;
+  return std::nullopt;
+}
+
 Result<MutableByteSpan> encode_blosc(const Codec& codec, ByteSpan input, Buffer& buffer, Scratch& scratch) {
   const auto element = static_cast<size_t>(codec.type_size);
-  if (codec.compressor == "lz4" && codec.shuffle == Shuffle::kBit && codec.block_size == 0 &&
-      can_encode_blosc_frame(input.size(), element)) {
+  const auto kind = frame_kind(codec);
+  if (kind && can_encode_blosc_frame(*kind, input.size(), element)) {
     const MutableByteSpan out = buffer.take(blosc_frame_bound(input.size(), element) + kSpareBytes);
-    return out.first(encode_blosc_frame(input, element, 10 - codec.level, scratch, out));
+    return out.first(encode_blosc_frame(*kind, input, element, scratch, out));
   }
   if (input.size() > static_cast<size_t>(BLOSC_MAX_BUFFERSIZE))
     return fail(ErrorKind::kInvalidArgument, "blosc takes at most {} bytes, the chunk has {}", BLOSC_MAX_BUFFERSIZE,

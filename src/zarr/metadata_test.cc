@@ -40,6 +40,11 @@ TEST(Metadata, IsWrittenAsStockWritesIt) {
   EXPECT_EQ(metadata_text(*make_array_spec(Version::kV3, DType::kBfloat16, {32, 4}, {8, 4}, Compression::kBlosc)),
             R"({"chunk_grid":{"configuration":{"chunk_shape":[8,4]},"name":"regular"},"chunk_key_encoding":{"name":)"
             R"("default"},"codecs":[{"configuration":{"endian":"little"},"name":"bytes"},{"configuration":{"blocksize":)"
+            R"(0,"clevel":1,"cname":"zstd","shuffle":"shuffle","typesize":2},"name":"blosc"},{"name":"crc32c"}],)"
+            R"("data_type":"bfloat16","fill_value":0.0,"node_type":"array","shape":[32,4],"zarr_format":3})");
+  EXPECT_EQ(metadata_text(*make_array_spec(Version::kV3, DType::kBfloat16, {32, 4}, {8, 4}, Compression::kLz4)),
+            R"({"chunk_grid":{"configuration":{"chunk_shape":[8,4]},"name":"regular"},"chunk_key_encoding":{"name":)"
+            R"("default"},"codecs":[{"configuration":{"endian":"little"},"name":"bytes"},{"configuration":{"blocksize":)"
             R"(0,"clevel":1,"cname":"lz4","shuffle":"bitshuffle","typesize":2},"name":"blosc"},{"name":"crc32c"}],)"
             R"("data_type":"bfloat16","fill_value":0.0,"node_type":"array","shape":[32,4],"zarr_format":3})");
   EXPECT_EQ(metadata_text(*make_array_spec(Version::kV3, DType::kBool, {}, {}, Compression::kZstd)),

@@ -25,6 +25,11 @@ void* Scratch::lz4_state() {
   return lz4_state_.get();
 }
 
+zstd::LiteralsWorkspace& Scratch::literals() {
+  if (!literals_) literals_ = std::make_unique<zstd::LiteralsWorkspace>();
+  return *literals_;
+}
+
 ZSTD_CCtx_s* Scratch::zstd_compressor() {
   if (!zstd_compressor_) zstd_compressor_.reset(ZSTD_createCCtx());
   MAXPORT_CHECK(zstd_compressor_ != nullptr);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/buffer.h"
+#include "zstd/literals_frame.h"
 
 struct ZSTD_CCtx_s;
 struct ZSTD_DCtx_s;
@@ -25,7 +26,7 @@ class Scratch {
   Buffer& decoded() { return buffers_[2]; }
   /// Elements whose byte order had to be reversed.
   Buffer& swapped() { return buffers_[3]; }
-  /// The bit planes of a block.
+  /// The planes of a block.
   Buffer& planes() { return buffers_[4]; }
   /// A shard while it is put together.
   Bytes& shard() { return shard_; }
@@ -34,6 +35,7 @@ class Scratch {
 
   /// Working memory of LZ4, LZ4_sizeofState() bytes.
   void* lz4_state();
+  zstd::LiteralsWorkspace& literals();
   ZSTD_CCtx_s* zstd_compressor();
   ZSTD_DCtx_s* zstd_decompressor();
 
@@ -46,6 +48,7 @@ class Scratch {
   };
   Buffer buffers_[5];
   std::unique_ptr<std::byte[]> lz4_state_;
+  std::unique_ptr<zstd::LiteralsWorkspace> literals_;
   Bytes shard_;
   std::unique_ptr<ZSTD_CCtx_s, FreeCompressor> zstd_compressor_;
   std::unique_ptr<ZSTD_DCtx_s, FreeDecompressor> zstd_decompressor_;

@@ -13,7 +13,7 @@ std::vector<maxport::zarr::ArraySpec> specs() {
   using namespace maxport::zarr;
   std::vector<ArraySpec> out;
   const Shape shape = {8, 16};
-  for (const Compression compression : {Compression::kNone, Compression::kZstd, Compression::kBlosc})
+  for (const Compression compression : {Compression::kNone, Compression::kZstd, Compression::kBlosc, Compression::kLz4})
     out.push_back(*make_array_spec(Version::kV3, DType::kBfloat16, shape, shape, compression));
   for (const CodecKind kind : {CodecKind::kZstd, CodecKind::kBlosc, CodecKind::kGzip, CodecKind::kZlib, CodecKind::kBzip2}) {
     out.push_back(*make_array_spec(Version::kV2, DType::kBfloat16, shape, shape, Compression::kNone));
