@@ -112,7 +112,7 @@ class Bench:
 
 KERNELS = [("tensor_bench", r"BM_memcpy/4194304$|BM_cast/(bf16_f32|f32_bf16|f16_bf16|e4m3fn_bf16)|BM_transpose/bf16/(512/4096|1024/2048|4096/512)$"
                             r"|BM_multiply/bf16"),
-           ("zarr_bench", r"/(none|zstd)/0|block_kib/0")]
+           ("zarr_bench", r"/(none|blosc|lz4|zstd)$")]
 
 
 def kernels(folder: pathlib.Path) -> list[dict]:

@@ -40,6 +40,11 @@ size_t ravel(std::span<const int64_t> position, std::span<const int64_t> counts)
   return index;
 }
 
+/// What weights of so many bytes are likely to take when they are stored: a little above two thirds when compressed.
+uint64_t stored_bytes(const LeafJob& job, uint64_t bytes) {
+  return zarr::compresses(job.spec) ? bytes / 10 * 7 : bytes;
+}
+
 /// What a thread needs besides its source window: the raw chunk, its encoded form and the codec's working memory.
 uint64_t chunk_work_bytes(const LeafJob& job) { return 3 * chunk_raw_bytes(job) + (uint64_t{2} << 20); }
 
@@ -76,7 +81,7 @@ void Pipeline::cut_segments(uint64_t segment_bytes) {
   const uint64_t wanted =
       segment_bytes ? segment_bytes
                     : std::clamp(progress_.bytes_total / kSegmentsWanted, kMinimumSegmentBytes, kMaximumSegmentBytes);
-  Segment open{0, 0};
+  Segment open{0, 0, 0};
   uint64_t bytes = 0;
   for (const LeafJob& job : jobs_) {
     const auto band_count = static_cast<uint64_t>(element_count(band_counts(job)));
@@ -84,10 +89,11 @@ void Pipeline::cut_segments(uint64_t segment_bytes) {
     const uint64_t band_bytes = chunks / std::max<uint64_t>(band_count, 1) * chunk_raw_bytes(job);
     for (uint64_t band = 0; band < band_count; ++band) {
       ++open.band_count;
+      open.expected_bytes += stored_bytes(job, band_bytes);
       bytes += band_bytes;
       if (bytes < wanted) continue;
       segments_.push_back(open);
-      open = {open.first_band + open.band_count, 0};
+      open = {open.first_band + open.band_count, 0, 0};
       bytes = 0;
     }
   }
@@ -198,6 +204,7 @@ Result<> Pipeline::write_band(const BandRef& ref, maxport::Segment& out, const C
 Result<Finisher::Task> Pipeline::write_segment(size_t segment, KeyValueWriter& store, const PipelineOptions& options,
                                                const Cancelled& cancelled, Worker& worker) {
   MAXPORT_ASSIGN_OR_RETURN(std::unique_ptr<maxport::Segment> out, store.start_segment(first_segment_ + segment));
+  out->expect(segments_[segment].expected_bytes);
   worker.digests.clear();
   for (uint64_t band = 0; band < segments_[segment].band_count; ++band) {
     const BandRef ref = find_band(segments_[segment].first_band + band);

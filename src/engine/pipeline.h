@@ -99,6 +99,7 @@ class Pipeline {
   };
   struct Segment {
     uint64_t first_band, band_count;  // over all leaves
+    uint64_t expected_bytes;          // as they will be stored
   };
   struct Worker;
 

@@ -78,6 +78,7 @@ Result<> Rechunked::make(Storage& storage, const std::string& path, int threads,
   if (file_) return {};
   path_ = path;
   MAXPORT_ASSIGN_OR_RETURN(const auto file, storage.create(path));
+  file->reserve(bytes());
   // Tiles at the array's edges are not filled to their ends; the file is as long as if they were.
   MAXPORT_RETURN_IF_ERROR(file->write_at(bytes() - 1, Bytes(1)));
   MAXPORT_RETURN_IF_ERROR(write_all(*file, threads, cancelled));

@@ -45,6 +45,7 @@ class BufferedFile {
 
   uint64_t size() const { return written_ + buffer_.size(); }
   bool is_empty() const { return size() == 0; }
+  void expect(uint64_t bytes) { expected_ = bytes; }
 
   Result<> append(ByteSpan bytes) {
     if (bytes.size() < kBufferBytes - buffer_.size()) {
@@ -80,6 +81,7 @@ class BufferedFile {
       const std::string path = join_path(root_, name_);
       MAXPORT_RETURN_IF_ERROR(storage_.make_directories(parent_path(path)));
       MAXPORT_ASSIGN_OR_RETURN(file_, storage_.create(path));
+      file_->reserve(expected_);
     }
     MAXPORT_RETURN_IF_ERROR(file_->write_at(written_, bytes));
     written_ += bytes.size();
@@ -91,7 +93,7 @@ class BufferedFile {
   const std::string root_;
   const std::string name_;
   std::unique_ptr<WritableFile> file_;
-  uint64_t written_ = 0;
+  uint64_t written_ = 0, expected_ = 0;
   Bytes buffer_;
 };
 
@@ -212,6 +214,8 @@ class DatabaseSegment final : public Segment {
       : options_(options), writer_(writer), name_(std::move(name)), file_(storage, folders, root, name_) {
     record_.index = index;
   }
+
+  void expect(uint64_t bytes) override { file_.expect(bytes); }
 
   Result<> put(std::string_view key, ByteSpan value) override {
     MAXPORT_RETURN_IF_ERROR(check_key(key));

@@ -102,6 +102,19 @@ TEST(DatabaseWriter, PutsTheValuesOfASegmentIntoOneFileInOrder) {
   EXPECT_EQ(as_text(*record.values[1].inline_value), "s");
 }
 
+TEST(DatabaseWriter, WritesTheSameWhateverWasExpected) {
+  MemoryStorage expected_nothing, expected_much;
+  for (MemoryStorage* storage : {&expected_nothing, &expected_much}) {
+    const auto writer = create_database(*storage, "db", options());
+    const auto segment = *writer->start_segment(0);
+    if (storage == &expected_much) segment->expect(100'000'000);
+    for (const auto& [key, value] : kSome) ASSERT_TRUE(segment->put(key, as_bytes(value)));
+    ASSERT_TRUE(segment->finish(true));
+    ASSERT_TRUE(writer->finish(true));
+  }
+  EXPECT_EQ(files(expected_nothing, "db"), files(expected_much, "db"));
+}
+
 TEST(DatabaseWriter, LooksLikeStockWithAProcessFolder) {
   MemoryStorage storage;
   WriterOptions with = options();

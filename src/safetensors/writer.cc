@@ -112,6 +112,7 @@ Result<Layout> layout_file(std::span<const TensorSpec> tensors, Order order,
 Result<std::unique_ptr<FileWriter>> FileWriter::start(Storage& storage, const std::string& path, Layout layout,
                                                       bool truncate) {
   MAXPORT_ASSIGN_OR_RETURN(auto file, storage.create(path, truncate));
+  file->reserve(layout.file_size);
   MAXPORT_RETURN_IF_ERROR(file->write_at(0, as_bytes(layout.header)));
   return std::unique_ptr<FileWriter>(new FileWriter(std::move(file), std::move(layout)));
 }

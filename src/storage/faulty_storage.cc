@@ -129,6 +129,7 @@ class FaultyStorage::State::OpenWritable final : public WritableFile {
     state_->record(Operation::kWrite, path());
     return {};
   }
+  void reserve(uint64_t bytes) override { base_->reserve(bytes); }
   Result<> sync() override {
     return state_->run(Operation::kSync, path(), [&] { return base_->sync(); });
   }

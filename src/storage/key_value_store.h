@@ -60,6 +60,8 @@ struct SegmentRecord {
 class Segment {
  public:
   virtual ~Segment() = default;
+  /// Says how many bytes of values will probably be put; a hint for the file system, best given before the first.
+  virtual void expect(uint64_t) {}
   virtual Result<> put(std::string_view key, ByteSpan value) = 0;
   /// Makes the segment durable (when `sync`) and says what it holds.
   virtual Result<SegmentRecord> finish(bool sync) = 0;

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstdio>
 #include <filesystem>
+#include <utility>
 
 #include "base/checked.h"
 #include "storage/storage.h"
@@ -144,6 +145,12 @@ class LocalWritableFile final : public WritableFile {
     return {};
   }
 
+  // Blocks that are there need not be looked for one by one while they are written.
+  void reserve(uint64_t bytes) override {
+    if (descriptor_.value() < 0 || bytes == 0 || bytes > static_cast<uint64_t>(INT64_MAX)) return;
+    reserved_ = ::fallocate(descriptor_.value(), FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes)) == 0;
+  }
+
   Result<> sync() override {
     MAXPORT_RETURN_IF_ERROR(check_open("syncing"));
     while (::fsync(descriptor_.value()) != 0)
@@ -154,6 +161,7 @@ class LocalWritableFile final : public WritableFile {
   // Linux releases the descriptor even when close reports EINTR, so closing again could hit another file.
   Result<> close() override {
     MAXPORT_RETURN_IF_ERROR(check_open("closing"));
+    give_back();
     if (::close(descriptor_.release()) != 0 && errno != EINTR) return fail_with_errno("closing", path_);
     return {};
   }
@@ -168,8 +176,17 @@ class LocalWritableFile final : public WritableFile {
     return fail(ErrorKind::kInternal, "{} {}: the file was closed before", doing, printable(path_));
   }
 
+  /// Truncating to the size that it has frees what lies beyond. Nobody writes any more when a file is closed; while it is
+  /// synced others may, and what they write would be cut off.
+  void give_back() {
+    struct stat status;
+    if (std::exchange(reserved_, false) && ::fstat(descriptor_.value(), &status) == 0)
+      (void)!::ftruncate(descriptor_.value(), status.st_size);
+  }
+
   std::string path_;
   Descriptor descriptor_;
+  bool reserved_ = false;
 };
 
 struct FolderCloser {

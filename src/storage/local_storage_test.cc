@@ -7,7 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
+#include <thread>
 
 #include "storage/system_error.h"
 #include "storage/temporary_folder.h"
@@ -52,6 +54,74 @@ TEST(TransferAll, CutsWhatOneCallCannotMove) {
   });
   EXPECT_EQ(transfer.done, count);
   EXPECT_LT(largest, size_t{0x7ffff000});
+}
+
+uint64_t blocks_bytes(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) == 0 ? 512 * static_cast<uint64_t>(status.st_blocks) : 0;
+}
+
+TEST(LocalStorage, ReservesSpaceWhileWritingAndGivesBackWhatIsLeft) {
+  for (const bool sync : {false, true}) {
+    TemporaryFolder folder;
+    const std::string path = folder / "file";
+    const auto file = *local_storage().create(path);
+    file->reserve(10'000'000);
+    EXPECT_EQ((*local_storage().open(path))->size(), 0u) << "the size stays what was written";
+    // The folder may lie where the file system cannot do it.
+    const int descriptor = ::open((folder / "other").c_str(), O_WRONLY | O_CREAT, 0600);
+    const bool can = ::fallocate(descriptor, FALLOC_FL_KEEP_SIZE, 0, 4096) == 0;
+    ::close(descriptor);
+    EXPECT_EQ(blocks_bytes(path) >= 10'000'000, can);
+    const Bytes content(1'000'000, std::byte{5});
+    ASSERT_TRUE(file->write_at(0, content));
+    if (sync) {
+      ASSERT_TRUE(file->sync());
+    }
+    ASSERT_TRUE(file->close());
+    EXPECT_LT(blocks_bytes(path), 2'000'000u);
+    Bytes back(content.size());
+    const auto opened = *local_storage().open(path);
+    ASSERT_EQ(opened->size(), content.size());
+    ASSERT_TRUE(opened->read_at(0, back));
+    EXPECT_EQ(back, content);
+  }
+}
+
+TEST(LocalStorage, KeepsWhatIsWrittenWhileTheFileIsSynced) {
+  constexpr uint64_t kBlocks = 2000;
+  TemporaryFolder folder;
+  const auto file = *local_storage().create(folder / "file");
+  file->reserve(kBlocks * 1000);
+  std::atomic<bool> written = false;
+  std::thread writer([&] {
+    const Bytes block(1000, std::byte{5});
+    for (uint64_t i = 0; i < kBlocks; ++i) EXPECT_TRUE(file->write_at(i * block.size(), block));
+    written = true;
+  });
+  while (!written) EXPECT_TRUE(file->sync());
+  writer.join();
+  ASSERT_TRUE(file->close());
+  EXPECT_EQ((*local_storage().open(folder / "file"))->size(), kBlocks * 1000);
+  EXPECT_EQ(*local_storage().read_text(folder / "file"), std::string(kBlocks * 1000, 5));
+}
+
+TEST(LocalStorage, TakesMoreThanWasReserved) {
+  TemporaryFolder folder;
+  const auto file = *local_storage().create(folder / "file");
+  file->reserve(1000);
+  ASSERT_TRUE(file->write_at(0, Bytes(100'000)));
+  ASSERT_TRUE(file->close());
+  EXPECT_EQ((*local_storage().open(folder / "file"))->size(), 100'000u);
+}
+
+TEST(LocalStorage, ReservesNothingThatDoesNotFit) {
+  TemporaryFolder folder;
+  const auto file = *local_storage().create(folder / "file");
+  file->reserve(UINT64_MAX);
+  file->reserve(uint64_t{1} << 60);
+  ASSERT_TRUE(file->write_at(0, Bytes(10)));
+  ASSERT_TRUE(file->close());
 }
 
 TEST(LocalStorage, RefusesAFifoWithoutWaitingForItsOtherEnd) {

@@ -48,6 +48,9 @@ class WritableFile {
   virtual ~WritableFile() = default;
   virtual const std::string& path() const = 0;
   virtual Result<> write_at(uint64_t offset, ByteSpan bytes) = 0;
+  /// Says how many bytes the file will probably have, so that the file system can set them aside at once. A hint: the size
+  /// stays what was written, what remains unused is given back by close(), and nothing can fail.
+  virtual void reserve(uint64_t) {}
   /// Makes the content durable.
   virtual Result<> sync() = 0;
   /// Reports errors that writing left pending. The destructor closes without reporting.

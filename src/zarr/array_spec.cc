@@ -80,6 +80,23 @@ Result<> check_array_spec(const ArraySpec& spec, ErrorKind kind) {
   return {};
 }
 
+bool compresses(const ArraySpec& spec) {
+  return std::ranges::any_of(spec.codecs, [](const Codec& codec) {
+    switch (codec.kind) {
+      case CodecKind::kBlosc:
+      case CodecKind::kZstd:
+      case CodecKind::kGzip:
+      case CodecKind::kZlib:
+      case CodecKind::kBzip2: return true;
+      case CodecKind::kTranspose:
+      case CodecKind::kBytes:
+      case CodecKind::kCrc32c: return false;
+      case CodecKind::kSharding: return compresses({.codecs = codec.sharding->codecs});
+    }
+    return false;
+  });
+}
+
 Shape grid_shape(const ArraySpec& spec) {
   Shape grid(spec.shape.size());
   for (size_t i = 0; i < grid.size(); ++i) {

@@ -93,6 +93,9 @@ Result<ArraySpec> make_array_spec(Version version, DType dtype, Shape shape, Sha
 /// The checks that every spec passes, whoever made it; `kind` is the kind of error that a violation is.
 Result<> check_array_spec(const ArraySpec& spec, ErrorKind kind);
 
+/// True when chunks are stored in fewer bytes than they hold, as far as their content allows.
+bool compresses(const ArraySpec& spec);
+
 /// Number of chunks along each axis.
 Shape grid_shape(const ArraySpec& spec);
 int64_t chunk_count(const ArraySpec& spec);

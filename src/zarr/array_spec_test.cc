@@ -54,6 +54,8 @@ TEST(ArraySpec, RefusesWhatCannotBeStored) {
       {Version::kV3, DType::kInt8, {1, 1}, {kHuge, 8}, Compression::kNone, "exceeds 1099511627776 bytes"},
       {Version::kV3, DType::kInt16, {1}, {(int64_t{1} << 39) + 1}, Compression::kNone, "exceeds 1099511627776 bytes"},
       {Version::kV2, DType::kInt8, {1}, {1}, Compression::kBlosc, "choose zstd or none"},
+      {Version::kV2, DType::kInt8, {1}, {1}, Compression::kLz4, "choose zstd or none"},
+      {Version::kV3, DType::kInt8, {1}, {int64_t{1} << 31}, Compression::kLz4, "blosc takes at most 2147483631"},
       {Version::kV3, DType::kInt8, {1}, {int64_t{1} << 31}, Compression::kBlosc, "blosc takes at most 2147483631"},
       {Version::kV3, DType::kUint4, {1}, {1}, Compression::kNone, "do not know the element type uint4"},
   };
@@ -63,6 +65,18 @@ TEST(ArraySpec, RefusesWhatCannotBeStored) {
     EXPECT_THAT(spec.error().message(), testing::HasSubstr(c.text));
   }
   EXPECT_TRUE(make_array_spec(Version::kV3, DType::kInt16, {1}, {int64_t{1} << 39}, Compression::kNone));
+}
+
+TEST(ArraySpec, SaysWhetherChunksAreCompressed) {
+  const auto spec = [](Compression compression) { return *make_array_spec(Version::kV3, DType::kInt16, {8}, {8}, compression); };
+  EXPECT_FALSE(compresses(spec(Compression::kNone)));
+  for (Compression compression : {Compression::kBlosc, Compression::kLz4, Compression::kZstd}) {
+    EXPECT_TRUE(compresses(spec(compression)));
+    ArraySpec sharded = spec(Compression::kNone);
+    sharded.codecs = {{.kind = CodecKind::kSharding,
+                       .sharding = std::make_shared<Sharding>(Sharding{{4}, spec(compression).codecs, {{.kind = CodecKind::kBytes}}})}};
+    EXPECT_TRUE(compresses(sharded));
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "tensor/simd_targets_for_test.h"
+
 namespace maxport::zarr {
 namespace {
 
@@ -19,16 +21,18 @@ class BytePlanes : public testing::TestWithParam<size_t> {};
 TEST_P(BytePlanes, HoldEachByteAndAreJoinedAgain) {
   const size_t size = GetParam();
   ASSERT_TRUE(has_byte_planes(size));
-  for (size_t elements = 0; elements <= 300; ++elements) {
-    const Bytes in = random_bytes(elements * size);
-    Bytes planes(in.size()), back(in.size());
-    split_bytes(size, in, planes, elements);
-    for (size_t i = 0; i < elements; ++i)
-      for (size_t byte = 0; byte < size; ++byte)
-        ASSERT_EQ(in[i * size + byte], planes[byte * elements + i]) << elements << " elements, " << i << " byte " << byte;
-    join_bytes(size, planes, back);
-    ASSERT_EQ(in, back) << elements << " elements";
-  }
+  for_each_simd_target([&] {
+    for (size_t elements = 0; elements <= 300; ++elements) {
+      const Bytes in = random_bytes(elements * size);
+      Bytes planes(in.size()), back(in.size());
+      split_bytes(size, in, planes, elements);
+      for (size_t i = 0; i < elements; ++i)
+        for (size_t byte = 0; byte < size; ++byte)
+          ASSERT_EQ(in[i * size + byte], planes[byte * elements + i]) << elements << " elements, " << i << " byte " << byte;
+      join_bytes(size, planes, back);
+      ASSERT_EQ(in, back) << elements << " elements";
+    }
+  });
 }
 
 TEST_P(BytePlanes, AreAsFarApartAsAsked) {

@@ -6,6 +6,7 @@
 
 #include <cmath>
 
+#include "tensor/simd_targets_for_test.h"
 #include "zstd/testing.h"
 
 namespace maxport::zstd {
@@ -65,6 +66,21 @@ TEST_P(LiteralsFrame, DependsOnNothingBeforeForget) {
     used.forget();
     LiteralsWorkspace other;
     ASSERT_EQ(encoded(content.bytes, 32 * kKib, used), encoded(content.bytes, 32 * kKib, other)) << content.name;
+  }
+}
+
+TEST_P(LiteralsFrame, IsTheSameOnEveryProcessor) {
+  for (const Content& content : contents(GetParam())) {
+    Bytes first;
+    for_each_simd_target([&] {
+      LiteralsWorkspace workspace;
+      const Bytes frame = encoded(content.bytes, 64 * kKib, workspace);
+      if (first.empty()) first = frame;
+      ASSERT_EQ(frame, first) << content.name;
+      Bytes back(content.bytes.size());
+      ASSERT_TRUE(decode_literals_frame(frame, workspace, back)) << content.name;
+      ASSERT_EQ(back, content.bytes) << content.name;
+    });
   }
 }
 
