@@ -62,7 +62,7 @@ DECISIONS = """
 
 - `copy_file_range` for data that is stored as it is: every chunk carries a CRC-32C and has its digest recorded, so its bytes
   pass through the processor anyway, and nothing lies at the same offset of a block in both files, so that no file system
-  could share extents. `cp` uses it; the rows without compression show how little there is to gain.
+  could share extents. `cp` uses it.
 - Reading through `mmap`: a page fault each 64 KiB costs what the copy saves, and a source that is cut meanwhile ends the
   process instead of giving an error.
 - LZ4 on bit planes as the default (`--compression=lz4`): it finds the exponent's constant bits but cannot use that the
