@@ -31,7 +31,7 @@ size_t read_compressed(ByteSpan in, LiteralsWorkspace::Tables& tables, MutableBy
   if (in.size() < kLiteralsHeaderBytes + 1) return 0;
   const uint64_t header = number(in, 0, kLiteralsHeaderBytes);
   const size_t bytes = header >> 4 & 0x3FFFF, coded = header >> 22 & 0x3FFFF;
-  if ((header & 15) != kFourStreams || bytes > out.size() || bytes < kSmallestCoded) return 0;
+  if ((header & 15) != kFourStreams || bytes > std::min(out.size(), kMaxBlockBytes) || bytes < kSmallestCoded) return 0;
   // Nothing but the number of sequences follows, which is 0.
   if (in.size() != kLiteralsHeaderBytes + coded + 1 || in.back() != std::byte{0}) return 0;
   in = in.subspan(kLiteralsHeaderBytes, coded);
