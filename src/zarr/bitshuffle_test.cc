@@ -2,17 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
+#include "zarr/testing.h"
 
 namespace maxport::zarr {
 namespace {
-
-Bytes random_bytes(size_t count) {
-  std::mt19937 random(static_cast<unsigned>(count));
-  Bytes out(count);
-  for (std::byte& byte : out) byte = static_cast<std::byte>(random());
-  return out;
-}
 
 bool bit(ByteSpan bytes, size_t i) { return (static_cast<unsigned>(bytes[i / 8]) >> (i % 8) & 1u) != 0; }
 

@@ -2,19 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
-
 #include "tensor/simd_targets_for_test.h"
+#include "zarr/testing.h"
 
 namespace maxport::zarr {
 namespace {
-
-Bytes random_bytes(size_t count) {
-  std::mt19937 random(static_cast<unsigned>(count));
-  Bytes out(count);
-  for (std::byte& byte : out) byte = static_cast<std::byte>(random());
-  return out;
-}
 
 class BytePlanes : public testing::TestWithParam<size_t> {};
 

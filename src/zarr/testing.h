@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <random>
 
 #include "storage/key_value_store.h"
 #include "zarr/chunk.h"
@@ -43,6 +44,14 @@ class MapStore final : public KeyValueReader {
     return fail(ErrorKind::kUnsupported, "not needed here");
   }
 };
+
+/// Noise, the same for the same count.
+inline Bytes random_bytes(size_t count) {
+  std::mt19937 random(static_cast<unsigned>(count));
+  Bytes out(count);
+  for (std::byte& byte : out) byte = static_cast<std::byte>(random());
+  return out;
+}
 
 /// Bytes that compress a little; of bool only 0 and 1.
 inline Bytes random_bytes(Random& random, int64_t count, DType dtype = DType::kUint8) {
