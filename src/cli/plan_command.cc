@@ -26,8 +26,9 @@ struct Storage {
 /// What the chunk grid of bfloat16 leaves would be.
 Storage storage_of(const plan::Plan& plan, int devices) {
   Storage out;
+  const int64_t chunk_bytes = engine::chunk_bytes_for(plan);
   for (const plan::Leaf& leaf : plan.leaves) {
-    const auto grid = engine::choose_grid(plan, leaf, 2, maxtext::shard_axis(leaf.shape, devices).value_or(-1), devices);
+    const auto grid = engine::choose_grid(plan, leaf, {chunk_bytes, 2, maxtext::shard_axis(leaf.shape, devices).value_or(-1), devices});
     out.elements += static_cast<uint64_t>(element_count(leaf.shape));
     out.chunks += static_cast<uint64_t>(element_count(grid.counts(leaf.shape)));
     const std::vector<int64_t> origin(leaf.shape.size(), 0);

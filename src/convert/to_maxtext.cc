@@ -70,6 +70,7 @@ Result<zarr::ArraySpec> ToMaxtext::spec_of(const engine::LeafReader& reader, con
 Result<> ToMaxtext::make_jobs() {
   std::vector<engine::LeafJob> jobs;
   const plan::Plan& plan = source_.plan();
+  const int64_t chunk_bytes = engine::chunk_bytes_for(plan);
   for (const plan::Leaf& leaf : plan.leaves) {
     const std::string name = leaf.checkpoint_name();
     if (element_count(leaf.shape) == 0)
@@ -80,7 +81,7 @@ Result<> ToMaxtext::make_jobs() {
     for (const plan::Link& link : plan.links_of(leaf).first(std::min<size_t>(leaf.link_count, 1)))
       element_bytes = std::max(element_bytes, dtype_bytes(source_.dtype(link.tensor)));
     const int axis = maxtext::shard_axis(leaf.shape, options_.devices).value_or(-1);
-    engine::ChunkGrid grid = engine::choose_grid(plan, leaf, element_bytes, axis, options_.devices);
+    engine::ChunkGrid grid = engine::choose_grid(plan, leaf, {chunk_bytes, element_bytes, axis, options_.devices});
     MAXPORT_ASSIGN_OR_RETURN(zarr::ArraySpec spec, with_context(spec_of(reader, grid), name));
     jobs.push_back({name, std::move(reader), std::move(grid), std::move(spec)});
   }

@@ -28,7 +28,7 @@ Counts count(const Json& config_json, bool scanned, int devices) {
   EXPECT_TRUE(plan) << plan.error().message();
   Counts out;
   for (const plan::Leaf& leaf : plan->leaves) {
-    const ChunkGrid grid = choose_grid(*plan, leaf, 2, maxtext::shard_axis(leaf.shape, devices).value_or(-1), devices);
+    const ChunkGrid grid = choose_grid(*plan, leaf, {chunk_bytes_for(*plan), 2, maxtext::shard_axis(leaf.shape, devices).value_or(-1), devices});
     out.chunks += element_count(grid.counts(leaf.shape));
     out.largest_chunk = std::max(out.largest_chunk, element_count(grid.chunk_shape) * 2);
     const std::vector<int64_t> origin(leaf.shape.size(), 0);
@@ -48,7 +48,7 @@ TEST(ChunkCount, OfTheLargestLlamaIsBelowHalfAMillion) {
     for (int devices : {1, 16, 64}) {
       const Counts counts = count(catalog_config("llama3.1-405b"), scanned, devices);
       EXPECT_LT(counts.chunks, 500'000) << scanned << " " << devices;
-      EXPECT_LE(counts.largest_chunk, kTargetChunkBytes);
+      EXPECT_LE(counts.largest_chunk, kLargeChunkBytes);
       EXPECT_LE(counts.largest_band, kMaximumBandBytes);
     }
 }
@@ -66,7 +66,7 @@ TEST(ChunkCount, StaysInBoundsForExpertModels) {
     for (bool scanned : {true, false}) {
       const Counts counts = count(catalog_config(name), scanned, 16);
       EXPECT_LT(counts.chunks, 1'500'000) << name;
-      EXPECT_LE(counts.largest_chunk, kTargetChunkBytes) << name;
+      EXPECT_LE(counts.largest_chunk, kLargeChunkBytes) << name;
       EXPECT_LE(counts.largest_band, kMaximumBandBytes) << name;
     }
 }

@@ -43,7 +43,7 @@ struct ExportPipeline::Worker {
 
 ExportPipeline::ExportPipeline(const plan::Plan& plan, std::vector<const zarr::ArrayReader*> arrays,
                                std::vector<DType> dtypes)
-    : plan_(plan), arrays_(std::move(arrays)), dtypes_(std::move(dtypes)) {
+    : plan_(plan), chunk_bytes_(chunk_bytes_for(plan)), arrays_(std::move(arrays)), dtypes_(std::move(dtypes)) {
   make_groups();
   first_unit_.push_back(0);
   for (const Group& group : groups_) {
@@ -165,7 +165,7 @@ std::optional<Shape> ExportPipeline::choose_tile(uint32_t leaf) const {
   for (size_t i = 0; i < spec.shape.size() && axis < 0; ++i)
     if (spec.chunk_shape[i] < spec.shape[i]) axis = static_cast<int>(i);
   const int64_t devices = axis < 0 ? 1 : spec.shape[static_cast<size_t>(axis)] / spec.chunk_shape[static_cast<size_t>(axis)];
-  const Shape tile = choose_grid(plan_, plan_.leaves[leaf], element, axis, static_cast<int>(devices)).chunk_shape;
+  const Shape tile = choose_grid(plan_, plan_.leaves[leaf], {chunk_bytes_, element, axis, static_cast<int>(devices)}).chunk_shape;
   if (!large && run_bytes(leaf, choose_box(leaf, tile)) < 2 * run) return std::nullopt;
   return tile;
 }

@@ -91,6 +91,7 @@ class ExportPipeline {
                         Worker& worker) const;
 
   const plan::Plan& plan_;
+  int64_t chunk_bytes_;  // of arrays cut anew
   std::vector<const zarr::ArrayReader*> arrays_;
   std::vector<DType> dtypes_;
   std::vector<Group> groups_;

@@ -28,15 +28,19 @@ int64_t largest_divisor(int64_t extent, int64_t most) {
 
 class GridChooser {
  public:
-  GridChooser(const plan::Plan& plan, const plan::Leaf& leaf, int64_t element_bytes, int shard_axis, int devices)
-      : shape_(leaf.shape), strides_(leaf.link_count ? tensor_strides(plan, leaf) : row_major_strides(leaf.shape)), element_bytes_(element_bytes),
-        shard_axis_(devices > 1 ? shard_axis : -1), devices_(devices) {}
+  GridChooser(const plan::Plan& plan, const plan::Leaf& leaf, const GridRequest& request)
+      : shape_(leaf.shape),
+        strides_(leaf.link_count ? tensor_strides(plan, leaf) : row_major_strides(leaf.shape)),
+        most_(request.chunk_bytes),
+        element_bytes_(request.element_bytes),
+        shard_axis_(request.devices > 1 ? request.shard_axis : -1),
+        devices_(request.devices) {}
 
   ChunkGrid choose() {
     grid_.chunk_shape = shape_;
     for (size_t axis = 0; axis < shape_.size(); ++axis)
       if (strides_[axis] == kOtherTensor) grid_.chunk_shape[axis] = 1;
-    if (bytes() <= kTargetChunkBytes) {
+    if (bytes() <= most_) {
       join_tensors();
     } else {
       cut_shards();
@@ -53,7 +57,7 @@ class GridChooser {
   void join_tensors() {
     for (size_t axis = shape_.size(); axis-- > 0;) {
       if (strides_[axis] != kOtherTensor) continue;
-      const int64_t most = kTargetChunkBytes / std::max<int64_t>(bytes(), 1);
+      const int64_t most = most_ / std::max<int64_t>(bytes(), 1);
       if (most <= 1) return;
       int64_t part = even_part(shape_[axis], most);
       if (static_cast<int>(axis) == shard_axis_) part = respect_shards(axis, part);
@@ -78,7 +82,7 @@ class GridChooser {
     for (int64_t together = 1; together <= devices_; ++together) {
       if (devices_ % together != 0) continue;
       grid_.chunk_shape[axis] = shard * together;
-      if (shard_bytes * together >= kMinimumChunkBytes && devices_ / together <= kMaximumBandChunks) break;
+      if (shard_bytes * together >= most_ / 2 && devices_ / together <= kMaximumBandChunks) break;
     }
     if (grid_.chunk_shape[axis] < shape_[axis] && static_cast<int>(axis) != outermost()) grid_.band_axis = shard_axis_;
   }
@@ -95,13 +99,13 @@ class GridChooser {
   }
 
   void cut_rows() {
-    while (bytes() > kTargetChunkBytes) {
+    while (bytes() > most_) {
       int axis = outermost();
       if (axis < 0) axis = grid_.band_axis;
       if (axis < 0) return;
       const auto a = static_cast<size_t>(axis);
       const int64_t extent = grid_.chunk_shape[a];
-      const int64_t most = std::max<int64_t>(1, extent * kTargetChunkBytes / bytes());
+      const int64_t most = std::max<int64_t>(1, extent * most_ / bytes());
       int64_t part = even_part(extent, most);
       if (axis == shard_axis_) {
         const int64_t divisor = largest_divisor(extent, most);
@@ -113,6 +117,7 @@ class GridChooser {
 
   const Shape& shape_;
   std::vector<int64_t> strides_;
+  int64_t most_;  // bytes of a chunk
   int64_t element_bytes_;
   int shard_axis_;
   int devices_;
@@ -146,9 +151,15 @@ Box ChunkGrid::band_box(std::span<const int64_t> shape, std::span<const int64_t>
   return box;
 }
 
-ChunkGrid choose_grid(const plan::Plan& plan, const plan::Leaf& leaf, int64_t element_bytes, int shard_axis,
-                      int devices) {
-  return GridChooser(plan, leaf, element_bytes, shard_axis, devices).choose();
+int64_t chunk_bytes_for(const plan::Plan& plan) {
+  constexpr int64_t kElementBytes = 2;
+  int64_t bytes = 0;
+  for (const plan::Leaf& leaf : plan.leaves) bytes += element_count(leaf.shape) * kElementBytes;
+  return bytes <= kMaximumSmallChunks * kSmallChunkBytes ? kSmallChunkBytes : kLargeChunkBytes;
+}
+
+ChunkGrid choose_grid(const plan::Plan& plan, const plan::Leaf& leaf, const GridRequest& request) {
+  return GridChooser(plan, leaf, request).choose();
 }
 
 }  // namespace maxport::engine
