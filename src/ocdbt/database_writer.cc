@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::string_view kManifestName = "manifest.ocdbt";
 constexpr std::string_view kNodeFolder = "d/";
-constexpr size_t kBufferBytes = size_t{512} << 10;
+/// Smaller values are gathered up to so many bytes, others written from where they lie.
+constexpr size_t kBufferBytes = size_t{512} << 10, kDirectBytes = size_t{128} << 10;
 
 /// Folders of the database whose own names are durable.
 class SyncedFolders {
@@ -48,14 +49,11 @@ class BufferedFile {
   void expect(uint64_t bytes) { expected_ = bytes; }
 
   Result<> append(ByteSpan bytes) {
-    if (bytes.size() < kBufferBytes - buffer_.size()) {
-      buffer_.reserve(kBufferBytes);
-      buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-      return {};
-    }
-    MAXPORT_RETURN_IF_ERROR(flush());
-    if (bytes.size() < kBufferBytes) return append(bytes);
-    return write(bytes);
+    if (bytes.size() > kBufferBytes - buffer_.size() || bytes.size() >= kDirectBytes) MAXPORT_RETURN_IF_ERROR(flush());
+    if (bytes.size() >= kDirectBytes) return write(bytes);
+    buffer_.reserve(kBufferBytes);
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    return {};
   }
 
   /// Writes what is left. Nothing happens for a file that never had a byte.
