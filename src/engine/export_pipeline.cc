@@ -23,6 +23,10 @@ constexpr uint64_t kMinimumSegmentBytes = uint64_t{8} << 20;
 constexpr uint64_t kMaximumSegmentBytes = uint64_t{128} << 20;
 constexpr uint64_t kSegmentsWanted = 64;
 
+std::string tiles_path(const ScratchFolder& scratch, uint32_t leaf) {
+  return join_path(scratch.path, fmt::format("tiles-{}", leaf));
+}
+
 /// Gap between neighbouring elements of a leaf within its tensor: 1, or 2 and more where leaves alternate.
 int64_t innermost_stride(const plan::Plan& plan, const plan::Leaf& leaf) {
   int64_t least = INT64_MAX;
@@ -209,8 +213,7 @@ Result<> ExportPipeline::rechunk(size_t group, const ScratchFolder& scratch, con
   for (size_t i = 0; i < groups_[group].rechunked.size(); ++i) {
     const uint32_t leaf = groups_[group].leaves[i];
     MAXPORT_RETURN_IF_ERROR(with_context(
-        groups_[group].rechunked[i]->make(*scratch.storage, join_path(scratch.path, fmt::format("tiles-{}", leaf)),
-                                          forecast(options).threads, cancelled),
+        groups_[group].rechunked[i]->make(*scratch.storage, tiles_path(scratch, leaf), forecast(options).threads, cancelled),
         "reading " + plan_.leaves[leaf].path));
   }
   return {};
@@ -220,6 +223,14 @@ Result<> ExportPipeline::rechunk(size_t group, const ScratchFolder& scratch, con
 Result<> ExportPipeline::release(Group& group, const ScratchFolder& scratch) {
   if (!group.units_left || --*group.units_left > 0) return {};
   for (const auto& array : group.rechunked) MAXPORT_RETURN_IF_ERROR(array->drop(*scratch.storage));
+  return {};
+}
+
+/// A power loss can bring back a temporary file that was removed before the last segment that needed it was recorded.
+Result<> ExportPipeline::remove_remains(const ScratchFolder& scratch) const {
+  for (const Group& group : groups_)
+    for (size_t i = 0; i < group.rechunked.size(); ++i)
+      MAXPORT_RETURN_IF_ERROR(scratch.storage->remove_all(tiles_path(scratch, group.leaves[i])));
   return {};
 }
 
@@ -384,7 +395,8 @@ Result<> ExportPipeline::run(TensorWriter& out, const ScratchFolder& scratch, co
       return write_segment(segment, out, options, scratch, cancelled, *worker);
     };
   };
-  return run_segments(run);
+  MAXPORT_RETURN_IF_ERROR(run_segments(run));
+  return remove_remains(scratch);
 }
 
 }  // namespace maxport::engine

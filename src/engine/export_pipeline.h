@@ -83,6 +83,7 @@ class ExportPipeline {
   Result<> read_box(const Group& group, size_t leaf, const Box& box, MutableByteSpan out, Worker& worker) const;
   Result<> rechunk(size_t group, const ScratchFolder& scratch, const PipelineOptions& options, const Cancelled& cancelled);
   Result<> release(Group& group, const ScratchFolder& scratch);
+  Result<> remove_remains(const ScratchFolder& scratch) const;
   std::vector<uint32_t> companions(uint32_t leaf) const;
   uint64_t unit_bytes(const Group& group) const;
   Result<> run_unit(const Group& group, uint64_t unit, TensorWriter& out, Worker& worker) const;

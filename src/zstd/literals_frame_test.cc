@@ -7,7 +7,9 @@
 #include <cmath>
 
 #include "tensor/simd_targets_for_test.h"
+#include "zstd/literals_tables.h"
 #include "zstd/testing.h"
+#include "zstd/write_stream.h"
 
 namespace maxport::zstd {
 namespace {
@@ -150,6 +152,62 @@ TEST(DamagedLiteralsFrame, OfAnotherSizeIsRefused) {
   for (size_t size = 0; size < frame.size(); ++size) {
     Bytes back(in.size());
     ASSERT_FALSE(decode_literals_frame(ByteSpan(frame).first(size), workspace, back)) << "cut to " << size;
+  }
+}
+
+/// A frame of one block, of any kind and size.
+Bytes frame_of(BlockKind kind, size_t block_bytes, size_t bytes, const Bytes& content) {
+  Bytes out(kFrameHeaderBytes + kBlockHeaderBytes + content.size());
+  store_le(kMagic, out.data());
+  out[4] = static_cast<std::byte>(kDescriptor);
+  store_le(static_cast<uint32_t>(bytes), out.data() + 5);
+  const uint64_t header = 1 | static_cast<uint64_t>(kind) << 1 | block_bytes << 3;
+  for (size_t i = 0; i < kBlockHeaderBytes; ++i) out[kFrameHeaderBytes + i] = static_cast<std::byte>(header >> (8 * i));
+  std::ranges::copy(content, out.end() - static_cast<std::ptrdiff_t>(content.size()));
+  return out;
+}
+
+/// The content of a compressed block for all of `in`, as large as it may be.
+Bytes compressed_block(const Bytes& in) {
+  const StreamCode code = make_stream_code(all_counts(in));
+  Bytes description(kMaxDescriptionBytes), streams;
+  description.resize(write_code_description(code.huffman, description));
+  std::array<uint64_t, 4> sizes;
+  for (size_t i = 0, offset = 0; i < 4; offset += stream_bytes(in.size(), i++)) {
+    const size_t count = stream_bytes(in.size(), i);
+    Bytes stream(count * 2 + 16);
+    stream.resize(static_cast<size_t>(write_stream(ByteSpan(in).subspan(offset, count), code, stream.data()) - stream.data()));
+    streams.insert(streams.end(), stream.begin(), stream.end());
+    sizes[i] = stream.size();
+  }
+  const uint64_t coded = description.size() + kJumpBytes + streams.size();
+  Bytes out;
+  const auto put = [&](uint64_t value, size_t bytes) {
+    for (size_t i = 0; i < bytes; ++i) out.push_back(static_cast<std::byte>(value >> (8 * i)));
+  };
+  put(kFourStreams | uint64_t{in.size()} << 4 | coded << 22, kLiteralsHeaderBytes);
+  out.insert(out.end(), description.begin(), description.end());
+  for (size_t i = 0; i < 3; ++i) put(sizes[i], 2);
+  out.insert(out.end(), streams.begin(), streams.end());
+  out.push_back(std::byte{0});
+  return out;
+}
+
+// A block holds 128 KiB at most. What to say of larger ones is left to the library, which takes some of them.
+TEST(BlockSize, IsBounded) {
+  LiteralsWorkspace workspace;
+  for (size_t excess : {0, 1}) {
+    const size_t bytes = kMaxBlockBytes + excess;
+    Bytes in = normal_bytes(bytes, 24);
+    const Bytes content = compressed_block(in);
+    for (const Bytes& frame : {frame_of(BlockKind::kPlain, bytes, bytes, in), frame_of(BlockKind::kRun, bytes, bytes, Bytes(1)),
+                               frame_of(BlockKind::kCompressed, content.size(), bytes, content)}) {
+      Bytes ours(bytes), theirs(bytes);
+      EXPECT_EQ(decode_literals_frame(frame, workspace, ours), excess == 0);
+      if (excess > 0) continue;
+      EXPECT_EQ(ZSTD_decompress(theirs.data(), theirs.size(), frame.data(), frame.size()), bytes);
+      EXPECT_EQ(ours, theirs);
+    }
   }
 }
 

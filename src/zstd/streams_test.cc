@@ -12,12 +12,6 @@
 namespace maxport::zstd {
 namespace {
 
-Counts all_counts(ByteSpan in) {
-  Counts counts = count_sample(in);
-  complete_counts(in, counts);
-  return counts;
-}
-
 bool has_two_values(ByteSpan in) { return std::ranges::any_of(in, [&](std::byte value) { return value != in[0]; }); }
 
 TEST(CountSample, TellsNoiseFromExponents) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/bytes.h"
+#include "zstd/stream_code.h"
 
 namespace maxport::zstd {
 
@@ -30,6 +31,12 @@ inline Bytes drawn_bytes(size_t count, std::initializer_list<int> values, unsign
   Bytes out(count);
   for (std::byte& byte : out) byte = static_cast<std::byte>(from[random() % from.size()]);
   return out;
+}
+
+inline Counts all_counts(ByteSpan in) {
+  Counts counts = count_sample(in);
+  complete_counts(in, counts);
+  return counts;
 }
 
 /// Content of one size and every kind that the writer treats in its own way.
