@@ -89,6 +89,8 @@ TEST(Grid, RespectsShardsForManyShapes) {
         const ChunkGrid grid = grid_of(plan, axis, devices);
         for (int64_t extent : grid.chunk_shape) EXPECT_GE(extent, 1);
         EXPECT_LE(bytes(grid), chunk_bytes_for(plan));
+        const Box band = grid.band_box(plan.leaves[0].shape, Shape(3));
+        EXPECT_LE(element_count(band.shape) * 2, 16 * kSmallChunkBytes) << emb << " " << mlp << " " << devices;
         if (axis == 0 && devices > 1) {
           const int64_t shard = emb / devices, chunk = grid.chunk_shape[0];
           EXPECT_TRUE(shard % chunk == 0 || chunk % shard == 0) << emb << " " << mlp << " " << devices;
