@@ -106,6 +106,7 @@ TEST(ToMaxtext, ContinuesOnlyTheSameConversion) {
   auto refused = convert(disk, *source, other);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("save_dtype: \"bfloat16\" before, \"float32\" now"));
+  EXPECT_THAT(refused.error().message(), HasSubstr("arrays: "));
   auto resumed = convert(disk, *source, options());
   ASSERT_TRUE(resumed);
   EXPECT_EQ(resumed->segments_resumed, resumed->segments);
