@@ -12,8 +12,8 @@ namespace {
 template <class T>
 Statistics of(DType dtype, const std::vector<T>& a, const std::vector<T>& b, double tolerance = 0) {
   Statistics out;
-  compare_run(dtype, reinterpret_cast<const std::byte*>(a.data()), dtype, reinterpret_cast<const std::byte*>(b.data()), a.size(), 0,
-              tolerance, out);
+  compare_run(dtype, reinterpret_cast<const std::byte*>(a.data()), dtype, reinterpret_cast<const std::byte*>(b.data()),
+              a.size() * sizeof(T) / static_cast<size_t>(dtype_bytes(dtype)), 0, tolerance, out);
   return out;
 }
 

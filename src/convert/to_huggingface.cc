@@ -10,6 +10,7 @@
 #include "convert/journal.h"
 #include "huggingface/side_files.h"
 #include "plan/check.h"
+#include "plan/digest.h"
 
 namespace maxport::convert {
 namespace {
@@ -174,7 +175,7 @@ Json ToHuggingface::identity() const {
   std::string tree = orbax::tree_metadata_text(source_.checkpoint().tree_metadata());
   if (const auto& stamp = source_.checkpoint().step_metadata().commit_timestamp_nsecs) tree += std::to_string(*stamp);
   return {{"maxport", MAXPORT_VERSION},
-          {"plan", xxh128_hex(as_bytes(plan::to_json(source_.plan(), true).dump()))},
+          {"plan", plan::digest(source_.plan())},
           {"checkpoint", source_.checkpoint().path().item_directory},
           {"tree", xxh128_hex(as_bytes(tree))},
           {"weight_dtype", dtype_name(options_.weight_dtype)},

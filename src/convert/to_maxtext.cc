@@ -6,7 +6,7 @@
 #include "convert/journal.h"
 #include "convert/leaf_tensor.h"
 #include "maxtext/sharding.h"
-#include "zarr/metadata.h"
+#include "plan/digest.h"
 
 namespace maxport::convert {
 namespace {
@@ -102,19 +102,19 @@ engine::PipelineOptions ToMaxtext::pipeline_options() const {
 
 Result<engine::MemoryForecast> ToMaxtext::forecast() const { return pipeline_->forecast(pipeline_options()); }
 
-// Everything that decides the bytes of the output. The arrays' metadata tell their chunks, which another build of the
-// program may cut otherwise.
+// Everything that decides the bytes of the output; among it the chunks, which another build of the program may cut
+// otherwise.
 Json ToMaxtext::identity() const {
-  std::string arrays;
-  for (const engine::LeafJob& job : pipeline_->jobs()) arrays.append(job.name).append(zarr::metadata_text(job.spec));
+  std::string chunks;
+  for (const engine::LeafJob& job : pipeline_->jobs()) chunks.append(job.name).append(shape_text(job.grid.chunk_shape));
   Json files = Json::array();
   for (const auto& shard : source_.directory().files())
     files.push_back({shard->name, shard->stamp.size, shard->stamp.modified_nanoseconds, shard->header_digest});
   return {{"maxport", MAXPORT_VERSION},
-          {"plan", xxh128_hex(as_bytes(plan::to_json(source_.plan(), true).dump()))},
+          {"plan", plan::digest(source_.plan())},
           {"config", xxh128_hex(as_bytes(source_.directory().config().dump()))},
           {"sources", std::move(files)},
-          {"arrays", xxh128_hex(as_bytes(arrays))},
+          {"chunks", xxh128_hex(as_bytes(chunks))},
           {"save_dtype", dtype_name(options_.save_dtype)},
           {"compression", compression_name(options_.compression)},
           {"use_ocdbt", options_.use_ocdbt},

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "convert/journal.h"
 #include "convert/testing.h"
 #include "orbax/checkpoint.h"
 #include "storage/faulty_storage.h"
@@ -106,13 +107,28 @@ TEST(ToMaxtext, ContinuesOnlyTheSameConversion) {
   auto refused = convert(disk, *source, other);
   ASSERT_FALSE(refused);
   EXPECT_THAT(refused.error().message(), HasSubstr("save_dtype: \"bfloat16\" before, \"float32\" now"));
-  EXPECT_THAT(refused.error().message(), HasSubstr("arrays: "));
   auto resumed = convert(disk, *source, options());
   ASSERT_TRUE(resumed);
   EXPECT_EQ(resumed->segments_resumed, resumed->segments);
   other.overwrite = true;
   EXPECT_TRUE(convert(disk, *source, other));
   EXPECT_EQ(files(disk, "out"), undisturbed(*source, [&] { auto o = other; o.overwrite = false; return o; }()));
+}
+
+TEST(ToMaxtext, ContinuesOnlyWithTheSameChunks) {
+  const auto source = open_model();
+  MemoryStorage disk;
+  FaultyStorage faulty(disk);
+  faulty.add({Operation::kRename, 1, EIO, "out/0"});
+  ASSERT_FALSE(convert(faulty, *source, options()));
+  const std::string path = "out/0.orbax-checkpoint-tmp.maxport-journal", text = files(disk, "out")[path];
+  Json identity = Json::parse(text.substr(9, text.find('\n') - 9));
+  identity["chunks"] = "others";
+  ASSERT_TRUE(disk.remove_all(path));
+  ASSERT_TRUE(Journal::create(disk, path, identity, false));
+  const auto refused = convert(disk, *source, options());
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().message(), HasSubstr("\n  chunks: \"others\" before"));
 }
 
 TEST(ToMaxtext, NeverReplacesAFinishedCheckpointUnasked) {
