@@ -3,7 +3,7 @@
 usage: bench.py [--layers 22] [--repeat 5] [--maxtext PYTHON] [--write]
 
 Makes a synthetic Llama (2.2 GB with 22 layers), converts it in both directions with every codec, with one and with all
-threads, with and without syncing, and restores the results with stock Orbax. Prints the best of `repeat` times.
+threads, with and without syncing, restores the results with stock Orbax, and times the program's start. Prints the best of `repeat` times.
 MAXPORT_MAXTEXT or --maxtext names an interpreter that has MaxText; without one its converter is left out. The page cache
 is warm for all. --write puts table and plot into docs/performance.md and docs/performance.svg.
 """
@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 import bench_report
+import bench_start
 import big_model
 import measured
 
@@ -141,6 +142,7 @@ def main() -> None:
     bench.to_maxtext()
     bench.back()
     bench.restore()
+    bench.rows += bench_start.measure(bench.folder, 9)
   results = {"bytes": bench.size, "layers": arguments.layers, "cores": os.cpu_count(), "repeat": bench.repeat, "rows": bench.rows,
              "kernels": kernels(arguments.kernels)}
   (REPOSITORY / "build").mkdir(exist_ok=True)

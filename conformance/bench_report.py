@@ -76,6 +76,12 @@ DECISIONS = """
 """
 
 
+def start_table(results: dict) -> str:
+  text = "\n## Start\n\nFrom the start of the process to its end (`--help`) or until the first file of chunks exists (`conformance/bench_start.py`).\n\n"
+  text += "| | best | median |\n| --- | --- | --- |\n"
+  return text + "".join(f"| {row['name']} | {row['seconds'] * 1000:.0f} ms | {row['median'] * 1000:.0f} ms |\n" for row in rows(results, "start"))
+
+
 def kernel_table(results: dict) -> str:
   if not results.get("kernels"):
     return ""
@@ -87,7 +93,7 @@ def kernel_table(results: dict) -> str:
 def plot(results: dict) -> str:
   """Bars of time on a logarithmic scale, peak memory as text."""
   import math
-  shown = [row for row in results["rows"] if row["group"] != "stock restore"]
+  shown = [row for row in results["rows"] if row["group"] not in ("stock restore", "start")]
   height, left, width = 22, 330, 420
   low, high = 0.3, max(row["seconds"] for row in shown) * 1.3
   x = lambda seconds: left + width * math.log(max(seconds, low) / low) / math.log(high / low)
@@ -116,6 +122,7 @@ def write(results: dict, docs: pathlib.Path) -> None:
     names = {"theirs": "MaxText's own"}
     for row in restores:
       text += f"| {names.get(row['name'], row['name'].replace('ours-', 'maxport, '))} | {row['seconds']:.2f} s | {ratio(row['seconds'], theirs)} |\n"
+  text += start_table(results)
   (docs / "performance.md").write_text(text + "\n" + kernel_table(results) + DECISIONS)
   (docs / "performance.svg").write_text(plot(results))
 

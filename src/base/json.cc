@@ -1,5 +1,6 @@
 #include "base/json.h"
 
+#include <algorithm>
 #include <set>
 
 #include "base/utf8.h"
@@ -95,6 +96,17 @@ Result<Json> parse_json(std::string_view text, std::string_view what, const Json
     return fail(ErrorKind::kCorruptData, "{}: not valid JSON: {}", what,
                 builder.problem().empty() ? "malformed" : builder.problem());
   return builder.take();
+}
+
+void append_json_string(std::string& out, std::string_view text) {
+  const auto plain = [](char c) { return c >= ' ' && c != '"' && c != '\\' && c != '\x7f'; };
+  if (!std::ranges::all_of(text, plain)) {
+    out += Json(text).dump();
+    return;
+  }
+  out += '"';
+  out += text;
+  out += '"';
 }
 
 std::string_view json_kind(const Json& value) {

@@ -24,6 +24,10 @@ struct JsonLimits {
 /// Parses one document. `what` names it in messages (usually a path).
 Result<Json> parse_json(std::string_view text, std::string_view what, const JsonLimits& limits = {});
 
+/// Appends a JSON string: `text`, which must be valid UTF-8, between quotes and escaped as Json::dump does it. For long
+/// documents of one shape, which take several times longer to build from values.
+void append_json_string(std::string& out, std::string_view text);
+
 /// "an object", "a string", ... for messages about a value of the wrong kind.
 std::string_view json_kind(const Json& value);
 

@@ -17,6 +17,17 @@ TEST(ParseJson, RefusesWhatTwoReadersCouldReadTwoWays) {
     EXPECT_FALSE(parse_json(text, "x")) << text;
 }
 
+TEST(AppendJsonString, WritesWhatDumpWrites) {
+  std::string all;
+  for (char c = 1; c < 0x7f; ++c) all += c;
+  for (const std::string& text : {std::string(), std::string("decoder.layers_0"), std::string("é\x7f"), std::string(1, '\0'),
+                                  std::string("a\"b"), std::string("a\\b"), std::string("a\nb"), all}) {
+    std::string out = "x";
+    append_json_string(out, text);
+    EXPECT_EQ(out, "x" + Json(text).dump());
+  }
+}
+
 TEST(ParseJson, RefusesANulByteInsteadOfStoppingAtIt) {
   using namespace std::string_view_literals;
   for (std::string_view text : {"{}\0"sv, "{}\0{\"a\":1}"sv, "\0"sv, "{\"a\0b\":1}"sv})

@@ -107,6 +107,7 @@ Result<maxtext::RunConfiguration> run_configuration(const Loaded& loaded, const 
   request.float8_weights = identity.layout.float8_weights;
   MAXPORT_ASSIGN_OR_RETURN(request.weight_block_size, source.directory().roles().weight_block_size());
   request.model_name = loaded.settings.model_name();
+  if (!request.model_name) request.found = identity.entry;
   return maxtext::make_run_configuration(request);
 }
 

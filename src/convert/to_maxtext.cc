@@ -71,6 +71,7 @@ Result<zarr::ArraySpec> ToMaxtext::spec_of(const engine::LeafReader& reader, con
 Result<> ToMaxtext::make_jobs() {
   std::vector<engine::LeafJob> jobs;
   const plan::Plan& plan = source_.plan();
+  plan_digest_ = plan::digest(plan);
   const int64_t chunk_bytes = engine::chunk_bytes_for(plan);
   for (const plan::Leaf& leaf : plan.leaves) {
     const std::string name = leaf.checkpoint_name();
@@ -111,7 +112,7 @@ Json ToMaxtext::identity() const {
   for (const auto& shard : source_.directory().files())
     files.push_back({shard->name, shard->stamp.size, shard->stamp.modified_nanoseconds, shard->header_digest});
   return {{"maxport", MAXPORT_VERSION},
-          {"plan", plan::digest(source_.plan())},
+          {"plan", plan_digest_},
           {"config", xxh128_hex(as_bytes(source_.directory().config().dump()))},
           {"sources", std::move(files)},
           {"chunks", xxh128_hex(as_bytes(chunks))},
@@ -190,7 +191,7 @@ Result<std::unique_ptr<orbax::CheckpointWriter>> ToMaxtext::open_writer(bool res
   if (options_.record_sharding) options.devices = options_.devices;
   options.custom_metadata = {{"scan_layers", source_.identity().layout.scan_layers}};
   options.init_timestamp_nsecs = options.commit_timestamp_nsecs = options_.timestamp_nsecs;
-  options.seed = identity()["plan"].get<std::string>();
+  options.seed = plan_digest_;
   options.sync = options_.sync;
   options.resume = resume;
   options.replace = options_.overwrite;
@@ -200,12 +201,15 @@ Result<std::unique_ptr<orbax::CheckpointWriter>> ToMaxtext::open_writer(bool res
 
 std::string ToMaxtext::record_text(const orbax::CheckpointWriter& writer) const {
   OrderedJson leaves = OrderedJson::object();
+  // push_back, since looking a name up in an ordered object takes time proportional to its size.
+  auto& members = leaves.get_ref<OrderedJson::object_t&>();
   for (size_t i = 0; i < pipeline_->jobs().size(); ++i) {
     const engine::LeafJob& job = pipeline_->jobs()[i];
-    leaves[job.name] = {{"shape", job.reader.shape()},
+    members.push_back({job.name,
+                       {{"shape", job.reader.shape()},
                         {"dtype", dtype_name(job.reader.dtype())},
                         {"chunk_shape", job.grid.chunk_shape},
-                        {"digest", leaf_digest(pipeline_->digests(i))}};
+                        {"digest", leaf_digest(pipeline_->digests(i))}}});
   }
   OrderedJson scalars = OrderedJson::object(), described = OrderedJson::object();
   for (const orbax::WriteLeaf& leaf : writer.leaves())

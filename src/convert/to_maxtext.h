@@ -85,6 +85,7 @@ class ToMaxtext {
   Storage& storage_;
   const ModelSource& source_;
   ToMaxtextOptions options_;
+  std::string plan_digest_;
   std::unique_ptr<engine::Pipeline> pipeline_;
 };
 

@@ -73,6 +73,7 @@ Pipeline::Pipeline(std::vector<LeafJob> jobs, uint64_t first_segment, uint64_t s
     digests_.emplace_back(chunks, 0);
     progress_.bytes_total += chunks * chunk_raw_bytes(job);
   }
+  measure_needs();
   cut_segments(segment_bytes);
   adopted_.assign(segments_.size(), false);
 }
@@ -106,26 +107,28 @@ Pipeline::BandRef Pipeline::find_band(uint64_t band) const {
   return {static_cast<uint32_t>(job), band - first_band_[job]};
 }
 
-Result<MemoryForecast> Pipeline::forecast(const PipelineOptions& options) const {
-  uint64_t band_need = 0, chunk_need = 0;
+void Pipeline::measure_needs() {
   for (const LeafJob& job : jobs_) {
     const std::vector<int64_t> origin(job.reader.shape().size(), 0);
     const uint64_t work = chunk_work_bytes(job);
-    band_need = std::max(band_need, job.reader.window_bytes(job.grid.band_box(job.reader.shape(), origin)) + work);
-    chunk_need = std::max(chunk_need, job.reader.window_bytes(job.grid.chunk_box(job.reader.shape(), origin)) + work);
+    band_need_ = std::max(band_need_, job.reader.window_bytes(job.grid.band_box(job.reader.shape(), origin)) + work);
+    chunk_need_ = std::max(chunk_need_, job.reader.window_bytes(job.grid.chunk_box(job.reader.shape(), origin)) + work);
   }
+}
+
+Result<MemoryForecast> Pipeline::forecast(const PipelineOptions& options) const {
   const uint64_t budget = options.max_memory ? options.max_memory : default_memory(options.threads);
   const uint64_t available = budget > kProcessBytes ? budget - kProcessBytes : 0;
-  if (available < chunk_need)
+  if (available < chunk_need_)
     return fail(ErrorKind::kResourceLimit,
                 "max_memory is {} MiB, but one chunk of this model needs {} MiB on top of {} MiB for the program; "
                 "pass --max_memory={}MB or more",
-                budget >> 20, (chunk_need >> 20) + 1, kProcessBytes >> 20, ((kProcessBytes + chunk_need) >> 20) + 1);
+                budget >> 20, (chunk_need_ >> 20) + 1, kProcessBytes >> 20, ((kProcessBytes + chunk_need_) >> 20) + 1);
   MemoryForecast out;
-  out.threads = static_cast<int>(std::clamp<uint64_t>(available / std::max<uint64_t>(band_need, 1), 1,
+  out.threads = static_cast<int>(std::clamp<uint64_t>(available / std::max<uint64_t>(band_need_, 1), 1,
                                                       static_cast<uint64_t>(std::max(options.threads, 1))));
-  out.whole_bands = band_need <= available / static_cast<uint64_t>(out.threads);
-  out.per_thread = out.whole_bands ? band_need : available;
+  out.whole_bands = band_need_ <= available / static_cast<uint64_t>(out.threads);
+  out.per_thread = out.whole_bands ? band_need_ : available;
   out.total = kProcessBytes + out.per_thread * static_cast<uint64_t>(out.threads);
   return out;
 }

@@ -103,6 +103,7 @@ class Pipeline {
   };
   struct Worker;
 
+  void measure_needs();
   void cut_segments(uint64_t segment_bytes);
   BandRef find_band(uint64_t band) const;
   Result<Finisher::Task> write_segment(size_t segment, KeyValueWriter& store, const PipelineOptions& options,
@@ -119,6 +120,7 @@ class Pipeline {
   std::vector<ChunkDigests> digests_;
   uint64_t first_segment_;
   uint64_t chunk_count_ = 0;
+  uint64_t band_need_ = 0, chunk_need_ = 0;  // bytes of a thread's buffers for the largest band and chunk
   Progress progress_;
 };
 

@@ -75,7 +75,10 @@ Result<const CatalogEntry*> own_entry(const RunConfigurationRequest& request) {
     auto named = find_model(*request.model_name);
     if (named && (*named)->family == request.family) return *named;
   }
-  MAXPORT_ASSIGN_OR_RETURN(const CatalogEntry* found, find_by_config(request.config));
+  const CatalogEntry* found = request.found.value_or(nullptr);
+  if (!request.found) {
+    MAXPORT_ASSIGN_OR_RETURN(found, find_by_config(request.config));
+  }
   return found && found->family == request.family ? found : nullptr;
 }
 

@@ -21,6 +21,8 @@
 
 namespace maxport::maxtext {
 
+struct CatalogEntry;
+
 struct RunConfigurationRequest {
   std::string_view family;  ///< "llama", "qwen3-moe", ...; see catalog.h
   const huggingface::ConfigRoles& config;
@@ -35,6 +37,8 @@ struct RunConfigurationRequest {
   bool float8_weights = false;
   int64_t weight_block_size = 128;  ///< edge of the blocks that share a scale
   std::optional<std::string> model_name = {};      ///< as given on the command line
+  /// The entry that find_by_config gives for `config`, where the caller has asked already.
+  std::optional<const CatalogEntry*> found = {};
   std::optional<std::string> tokenizer_path = {};  ///< folder or repository of the tokenizer
 };
 

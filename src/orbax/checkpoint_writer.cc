@@ -20,10 +20,26 @@ std::array<std::byte, 16> uuid_of(std::string_view text) {
   return uuid;
 }
 
+/// The metadata of arrays; layers of a model have the same.
+class MetadataTexts {
+ public:
+  const std::string& of(const zarr::ArraySpec& spec) {
+    Entry& entry = entries_[{spec.shape, spec.chunk_shape}];
+    if (!entry.spec || *entry.spec != spec) entry = {spec, zarr::metadata_text(spec)};
+    return entry.text;
+  }
+
+ private:
+  struct Entry {
+    std::optional<zarr::ArraySpec> spec;
+    std::string text;
+  };
+  std::map<std::pair<Shape, Shape>, Entry> entries_;
+};
+
 /// Puts one array's metadata and, for a scalar, its only chunk.
-Result<> put_array(const std::string& name, const zarr::ArraySpec& spec, std::optional<ByteSpan> scalar,
-                   zarr::Scratch& scratch, Segment& segment) {
-  const std::string metadata = zarr::metadata_text(spec);
+Result<> put_array(const std::string& name, const zarr::ArraySpec& spec, const std::string& metadata,
+                   std::optional<ByteSpan> scalar, zarr::Scratch& scratch, Segment& segment) {
   MAXPORT_RETURN_IF_ERROR(
       segment.put(zarr::array_key(name, zarr::metadata_key(spec.version)), as_bytes(metadata)));
   if (!scalar) return {};
@@ -40,7 +56,8 @@ Result<std::vector<WriteLeaf>> lay_out(std::span<const ResolvedLeaf> leaves,
     WriteLeaf placed{leaf.path, leaf.value_type, EmptyLeaf{}};
     if (std::holds_alternative<std::shared_ptr<const LazyTensor>>(leaf.content)) {
       auto spec = layout(leaf);
-      MAXPORT_RETURN_IF_ERROR(with_context(spec, fmt::format("leaf \"{}\"", printable(placed.name()))));
+      if (!spec)
+        return std::unexpected(std::move(spec).error().with_context(fmt::format("leaf \"{}\"", printable(placed.name()))));
       placed.content = *std::move(spec);
     } else if (const auto* integer = std::get_if<int64_t>(&leaf.content)) {
       placed.content = *integer;
@@ -76,7 +93,10 @@ Result<std::unique_ptr<CheckpointWriter>> CheckpointWriter::create(Storage& stor
   MAXPORT_RETURN_IF_ERROR(with_context(check_options(step, writer->options_), context));
   MAXPORT_RETURN_IF_ERROR(with_context(check_leaves(writer->leaves_, writer->options_), context));
   MAXPORT_RETURN_IF_ERROR(with_context(writer->prepare_directories(), context));
-  MAXPORT_RETURN_IF_ERROR(with_context(writer->open_store(), context));
+  // Spelled out once: of thousands of leaves it takes longer than everything else before the first chunk.
+  std::string tree = tree_metadata_text(writer->tree_metadata());
+  MAXPORT_RETURN_IF_ERROR(with_context(writer->open_store(tree), context));
+  writer->describing_files_ = writer->make_describing_files(std::move(tree));
   MAXPORT_RETURN_IF_ERROR(with_context(writer->write_first_segment(), context));
   return writer;
 }
@@ -102,13 +122,13 @@ Result<> CheckpointWriter::prepare_directories() {
   return storage_.make_directories(item_directory());
 }
 
-Result<> CheckpointWriter::open_store() {
+Result<> CheckpointWriter::open_store(std::string_view tree) {
   if (!options_.use_ocdbt) {
     values_ = create_directory_store(storage_, item_directory());
     return {};
   }
   ocdbt::WriterOptions database;
-  database.uuid = uuid_of(options_.seed + tree_metadata_text(tree_metadata()));
+  database.uuid = uuid_of(fmt::format("{}{}", options_.seed, tree));
   database.seed = options_.seed + hex(database.uuid);
   database.commit_time_nanoseconds = static_cast<uint64_t>(std::max<int64_t>(0, options_.commit_timestamp_nsecs));
   database.data_folder = options_.data_folder;
@@ -119,9 +139,10 @@ Result<> CheckpointWriter::open_store() {
 Result<> CheckpointWriter::write_first_segment() {
   MAXPORT_ASSIGN_OR_RETURN(const std::unique_ptr<Segment> segment, values_->start_segment(0));
   zarr::Scratch scratch;
+  MetadataTexts texts;
   for (const WriteLeaf& leaf : leaves_) {
     if (const zarr::ArraySpec* spec = leaf.array()) {
-      MAXPORT_RETURN_IF_ERROR(put_array(leaf.name(), *spec, {}, scratch, *segment));
+      MAXPORT_RETURN_IF_ERROR(put_array(leaf.name(), *spec, texts.of(*spec), {}, scratch, *segment));
       continue;
     }
     if (leaf.value_type != kScalarType) continue;
@@ -133,7 +154,7 @@ Result<> CheckpointWriter::write_first_segment() {
     MAXPORT_ASSIGN_OR_RETURN(const zarr::ArraySpec spec,
                              zarr::make_array_spec(options_.version, integer ? DType::kInt64 : DType::kFloat64, {}, {},
                                                    options_.compression));
-    MAXPORT_RETURN_IF_ERROR(put_array(leaf.name(), spec, ByteSpan(bytes), scratch, *segment));
+    MAXPORT_RETURN_IF_ERROR(put_array(leaf.name(), spec, texts.of(spec), ByteSpan(bytes), scratch, *segment));
   }
   MAXPORT_RETURN_IF_ERROR(segment->finish(options_.sync));
   return {};
@@ -166,7 +187,7 @@ TreeMetadata CheckpointWriter::tree_metadata() const {
   return tree;
 }
 
-std::vector<std::pair<std::string, std::string>> CheckpointWriter::describing_files() const {
+std::vector<std::pair<std::string, std::string>> CheckpointWriter::make_describing_files(std::string tree) const {
   std::map<std::string, DeviceSharding> shardings;
   std::vector<ArrayMetadata> arrays;
   std::map<std::string, std::string> strings;
@@ -183,7 +204,7 @@ std::vector<std::pair<std::string, std::string>> CheckpointWriter::describing_fi
                               .custom_metadata = options_.custom_metadata};
   std::vector<std::pair<std::string, std::string>> out;
   const auto add = [&](std::string_view name, std::string text) { out.emplace_back(join_path(options_.item, name), std::move(text)); };
-  add(kTreeMetadataFile, tree_metadata_text(tree_metadata()));
+  add(kTreeMetadataFile, std::move(tree));
   if (!arrays.empty()) {
     add(kShardingFile, sharding_text(shardings));
     add(kArrayMetadataFile, array_metadata_text(arrays));
@@ -195,7 +216,7 @@ std::vector<std::pair<std::string, std::string>> CheckpointWriter::describing_fi
 
 Result<> CheckpointWriter::write_item_files() {
   const std::string item = item_directory();
-  for (const auto& [path, text] : describing_files()) {
+  for (const auto& [path, text] : describing_files_) {
     if (path == kStepMetadataFile) continue;
     MAXPORT_RETURN_IF_ERROR(storage_.make_directories(parent_path(join_path(temporary_, path))));
     MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(temporary_, path), text));
@@ -207,7 +228,7 @@ Result<> CheckpointWriter::write_item_files() {
 }
 
 Result<> CheckpointWriter::write_step_files() {
-  for (const auto& [path, text] : describing_files())
+  for (const auto& [path, text] : describing_files_)
     if (path == kStepMetadataFile) MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(temporary_, path), text));
   for (const auto& [name, text] : step_files_)
     MAXPORT_RETURN_IF_ERROR(storage_.write_text(join_path(temporary_, name), text));

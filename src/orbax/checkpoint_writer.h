@@ -85,7 +85,7 @@ class CheckpointWriter {
 
   /// The files that describe the step and its tree, as commit() will write them: path below the step, and text. Known from
   /// the start, so that a record of them can go into a step file.
-  std::vector<std::pair<std::string, std::string>> describing_files() const;
+  const std::vector<std::pair<std::string, std::string>>& describing_files() const { return describing_files_; }
 
   /// Finishes the store, writes all other files, and renames the step. Call once, after every segment was finished or
   /// adopted. Fails without harm to anything under a final name; what was written stays for a resumed run.
@@ -98,12 +98,13 @@ class CheckpointWriter {
                    CheckpointWriterOptions options);
 
   Result<> prepare_directories();
-  Result<> open_store();
+  Result<> open_store(std::string_view tree);
   Result<> write_first_segment();
   Result<> write_item_files();
   Result<> write_step_files();
   Result<> sync_directories();
   TreeMetadata tree_metadata() const;
+  std::vector<std::pair<std::string, std::string>> make_describing_files(std::string tree) const;
 
   Storage& storage_;
   std::string base_;
@@ -113,7 +114,7 @@ class CheckpointWriter {
   std::string temporary_;
   std::string final_;
   std::vector<std::string> made_directories_;  // parents whose new entries must be made durable
-  std::vector<std::pair<std::string, std::string>> item_files_, step_files_;
+  std::vector<std::pair<std::string, std::string>> describing_files_, item_files_, step_files_;
   std::unique_ptr<FolderLock> lock_;
   std::unique_ptr<KeyValueWriter> values_;
 };

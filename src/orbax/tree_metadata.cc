@@ -1,5 +1,9 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
+#include <utility>
+
+#include <fmt/ranges.h>
 
 #include "base/json_members.h"
 #include "orbax/metadata.h"
@@ -55,13 +59,20 @@ Result<bool> parse_flag(JsonMembers& members, const std::string& name) {
   return json_boolean(*value, members.member_path(name));
 }
 
-OrderedJson leaf_json(const LeafMetadata& leaf) {
-  OrderedJson keys = OrderedJson::array();
-  for (const KeyPart& part : leaf.path)
-    keys.push_back({{"key", part.key}, {"key_type", part.sequence ? kSequenceKey : kDictionaryKey}});
-  OrderedJson value = {{"value_type", leaf.value_type}, {"skip_deserialize", leaf.skip_deserialize}};
-  if (leaf.write_shape) value["write_shape"] = *leaf.write_shape;
-  return {{"key_metadata", std::move(keys)}, {"value_metadata", std::move(value)}};
+/// {"key_metadata":[{"key":...,"key_type":2},...],"value_metadata":{"value_type":...,"skip_deserialize":false}}
+void append_leaf(std::string& out, const LeafMetadata& leaf) {
+  out += R"({"key_metadata":[)";
+  for (const KeyPart& part : leaf.path) {
+    if (&part != &leaf.path.front()) out += ',';
+    out += R"({"key":)";
+    append_json_string(out, part.key);
+    fmt::format_to(std::back_inserter(out), R"(,"key_type":{}}})", part.sequence ? kSequenceKey : kDictionaryKey);
+  }
+  out += R"(],"value_metadata":{"value_type":)";
+  append_json_string(out, leaf.value_type);
+  fmt::format_to(std::back_inserter(out), R"(,"skip_deserialize":{})", leaf.skip_deserialize);
+  if (leaf.write_shape) fmt::format_to(std::back_inserter(out), R"(,"write_shape":[{}])", fmt::join(*leaf.write_shape, ","));
+  out += "}}";
 }
 
 }  // namespace
@@ -77,17 +88,19 @@ bool is_stock_type(std::string_view value_type) {
 }
 
 std::string tree_metadata_text(const TreeMetadata& metadata) {
-  OrderedJson tree = OrderedJson::object();
-  // push_back, since looking a name up in an ordered object takes time proportional to its size.
-  auto& members = tree.get_ref<OrderedJson::object_t&>();
-  for (const LeafMetadata& leaf : metadata.leaves) members.push_back({tuple_text(leaf.path), leaf_json(leaf)});
-  OrderedJson out = OrderedJson::object();
-  out["tree_metadata"] = std::move(tree);
-  out["use_ocdbt"] = metadata.use_ocdbt ? OrderedJson(*metadata.use_ocdbt) : OrderedJson(nullptr);
-  out["use_zarr3"] = metadata.use_zarr3;
-  out["store_array_data_equal_to_fill_value"] = metadata.store_equal_to_fill_value;
-  out["custom_metadata"] = metadata.custom_metadata;
-  return out.dump();
+  std::string out = R"({"tree_metadata":{)";
+  bool first = true;
+  for (const LeafMetadata& leaf : metadata.leaves) {
+    if (!std::exchange(first, false)) out += ',';
+    append_json_string(out, tuple_text(leaf.path));
+    out += ':';
+    append_leaf(out, leaf);
+  }
+  const std::string_view ocdbt = !metadata.use_ocdbt ? "null" : *metadata.use_ocdbt ? "true" : "false";
+  fmt::format_to(std::back_inserter(out),
+                 R"(}},"use_ocdbt":{},"use_zarr3":{},"store_array_data_equal_to_fill_value":{},"custom_metadata":{}}})", ocdbt,
+                 metadata.use_zarr3, metadata.store_equal_to_fill_value, metadata.custom_metadata.dump());
+  return out;
 }
 
 Result<TreeMetadata> parse_tree_metadata(std::string_view text, std::string_view what) {

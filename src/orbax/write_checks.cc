@@ -73,8 +73,8 @@ Result<> check_leaves(std::span<const WriteLeaf> leaves, const CheckpointWriterO
   if (leaves.empty()) return fail(ErrorKind::kInvalidArgument, "a checkpoint needs at least one leaf");
   std::vector<TreeEntry> entries;
   for (const WriteLeaf& leaf : leaves) {
-    MAXPORT_RETURN_IF_ERROR(
-        with_context(check_leaf(leaf, options), fmt::format("leaf \"{}\"", printable(leaf.name()))));
+    if (Result<> status = check_leaf(leaf, options); !status)
+      return std::unexpected(std::move(status).error().with_context(fmt::format("leaf \"{}\"", printable(leaf.name()))));
     entries.push_back({leaf.path, !is_empty_type(leaf.value_type)});
   }
   return check_tree(entries, ErrorKind::kInvalidArgument);
