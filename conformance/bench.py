@@ -25,14 +25,6 @@ PROGRAM = pathlib.Path(os.environ.get("MAXPORT_PROGRAM", REPOSITORY / "build" / 
 SETTINGS = {"base_emb_dim": "hidden_size", "base_num_query_heads": "num_attention_heads", "base_num_kv_heads": "num_key_value_heads",
             "base_num_decoder_layers": "num_hidden_layers", "base_mlp_dim": "intermediate_size", "head_dim": "head_dim",
             "vocab_size": "vocab_size"}
-RESTORE = """
-import sys, time
-sys.path.insert(0, sys.argv[2])
-import pathlib, stock
-start = time.monotonic()
-stock.v0_numpy(pathlib.Path(sys.argv[1]))
-print(time.monotonic() - start)
-"""
 
 
 def folder_bytes(folder: pathlib.Path) -> int:
@@ -101,14 +93,15 @@ class Bench:
                                               *self.maxtext_settings()], out, repeat=1)
 
   def restore(self) -> None:
-    for name in "ours-blosc", "ours-zstd", "ours-none", "theirs":
-      if not (self.folder / name).exists():
+    names = [name for name in ("ours-blosc", "ours-lz4", "ours-zstd", "ours-none", "theirs") if (self.folder / name).exists()]
+    for loader, python in [("numpy", sys.executable), ("maxtext", self.maxtext)]:
+      if not python:
         continue
-      runs = [measured.run([sys.executable, "-c", RESTORE, self.folder / name / "0", REPOSITORY / "conformance"]) for _ in range(self.repeat)]
-      assert all(run.status == 0 for run in runs), runs[0].err[-2000:]
-      seconds = min(float(run.out) for run in runs)
-      self.rows.append({"group": "stock restore", "name": name, "seconds": seconds, "peak_bytes": runs[0].peak_bytes, "written": 0})
-      print(f"{'stock restore':16}{name:34}{seconds:8.2f} s", flush=True)
+      done = measured.run([python, REPOSITORY / "conformance" / "bench_restore.py", loader, self.repeat, *(self.folder / name / "0" for name in names)])
+      assert done.status == 0, done.err[-2000:]
+      for name, seconds in zip(names, json.loads(done.out.splitlines()[-1])):
+        self.rows.append({"group": f"restore, {loader}", "name": name, "seconds": min(seconds), "peak_bytes": 0, "written": 0})
+        print(f"{'restore, ' + loader:18}{name:34}{min(seconds):8.2f} s", flush=True)
 
 
 KERNELS = [("tensor_bench", r"BM_memcpy/4194304$|BM_cast/(bf16_f32|f32_bf16|f16_bf16|e4m3fn_bf16)|BM_transpose/bf16/(512/4096|1024/2048|4096/512)$"

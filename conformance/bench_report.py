@@ -76,6 +76,22 @@ DECISIONS = """
 """
 
 
+def restore_table(results: dict) -> str:
+  loaders = {"numpy": "stock Orbax v0, NumPy arrays", "maxtext": "MaxText's load_params_from_path, 16 devices"}
+  loaders = {loader: title for loader, title in loaders.items() if rows(results, f"restore, {loader}")}
+  text = ("## Restoring\n\nRound by round in one process for each reader, best of the rounds, without the time of imports "
+          "(`conformance/bench_restore.py`).\n\n")
+  text += "| checkpoint | " + " | ".join(f"{title} | of MaxText's own" for title in loaders.values()) + " |\n|" + " --- |" * (1 + 2 * len(loaders)) + "\n"
+  for row in rows(results, f"restore, {next(iter(loaders))}"):
+    text += "| " + ("MaxText's own" if row["name"] == "theirs" else row["name"].replace("ours-", "maxport, "))
+    for loader in loaders:
+      group = f"restore, {loader}"
+      seconds = reference(results, group, row["name"])
+      text += f" | {seconds:.2f} s | {ratio(seconds, reference(results, group, 'theirs'))}"
+    text += " |\n"
+  return text
+
+
 def start_table(results: dict) -> str:
   text = "\n## Start\n\nFrom the start of the process to its end (`--help`) or until the first file of chunks exists (`conformance/bench_start.py`).\n\n"
   text += "| | best | median |\n| --- | --- | --- |\n"
@@ -93,7 +109,7 @@ def kernel_table(results: dict) -> str:
 def plot(results: dict) -> str:
   """Bars of time on a logarithmic scale, peak memory as text."""
   import math
-  shown = [row for row in results["rows"] if row["group"] not in ("stock restore", "start")]
+  shown = [row for row in results["rows"] if row["group"].startswith("to ")]
   height, left, width = 22, 330, 420
   low, high = 0.3, max(row["seconds"] for row in shown) * 1.3
   x = lambda seconds: left + width * math.log(max(seconds, low) / low) / math.log(high / low)
@@ -115,13 +131,7 @@ def plot(results: dict) -> str:
 def write(results: dict, docs: pathlib.Path) -> None:
   text = HEAD.format(gb=results["bytes"] / 1e9, layers=results["layers"], cores=results["cores"], repeat=results["repeat"])
   text += table(results, "to MaxText") + table(results, "to Hugging Face")
-  restores = rows(results, "stock restore")
-  if restores:
-    theirs = reference(results, "stock restore", "theirs")
-    text += "## Restoring with stock Orbax\n\n`PyTreeCheckpointer().restore`, all leaves as NumPy arrays or as recorded.\n\n| checkpoint | time | of MaxText's own |\n| --- | --- | --- |\n"
-    names = {"theirs": "MaxText's own"}
-    for row in restores:
-      text += f"| {names.get(row['name'], row['name'].replace('ours-', 'maxport, '))} | {row['seconds']:.2f} s | {ratio(row['seconds'], theirs)} |\n"
+  text += restore_table(results)
   text += start_table(results)
   (docs / "performance.md").write_text(text + "\n" + kernel_table(results) + DECISIONS)
   (docs / "performance.svg").write_text(plot(results))
