@@ -21,6 +21,9 @@ export CCACHE_BASEDIR := $(CURDIR)
 export CCACHE_NOHASHDIR := 1
 CONFIGURE = cmake --log-level=WARNING $(if $(shell command -v ccache),-DCMAKE_CXX_COMPILER_LAUNCHER=ccache) --preset
 COMPILE = cmake --build --parallel $(JOBS) --preset
+# The Python tests with the program of the preset $(1), built with the sanitizer $(2).
+SANITIZED = MAXPORT_SANITIZER=$(2) MAXPORT_PROGRAM=$(CURDIR)/build-$(1)/maxport \
+  TSAN_OPTIONS=suppressions=$(CURDIR)/tools/tsan.supp $(ORBAX)/bin/python -m pytest -q tests/test_*.py $(PYTEST)
 CTEST = ctest --parallel 2 --output-on-failure --no-tests=error --preset
 
 .PHONY: help
@@ -96,16 +99,18 @@ fuzz: packages-clang ## each fuzz target for FUZZ_SECONDS (30)
 	@tools/run_fuzzers.sh build-fuzz $(FUZZ_SECONDS)
 
 .PHONY: asan
-asan: packages ## the unit tests under the address and undefined-behaviour sanitizers
+asan: packages $(ORBAX)/.ready ## the whole of `make test` under the address and undefined-behaviour sanitizers (over an hour)
 	@$(CONFIGURE) asan
 	@$(COMPILE) asan
 	@$(CTEST) asan
+	@$(call SANITIZED,asan,address)
 
 .PHONY: tsan
-tsan: packages-clang ## the unit tests under the thread sanitizer
+tsan: packages-clang $(ORBAX)/.ready ## the whole of `make test` under the thread sanitizer (over an hour)
 	@$(CONFIGURE) tsan
 	@$(COMPILE) tsan
 	@$(CTEST) tsan
+	@$(call SANITIZED,tsan,thread)
 
 .PHONY: check-structure
 check-structure: packages ## rooms, sizes, links and other rules of the house

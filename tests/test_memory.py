@@ -7,7 +7,7 @@ import pytest
 import big_model
 import support
 
-LIMIT = 300e6
+LIMIT = 128e6
 
 
 @pytest.mark.parametrize("layers, size", [(22, 2.1e9), (44, 4.0e9)])

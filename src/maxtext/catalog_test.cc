@@ -60,7 +60,7 @@ TEST(Catalog, HasEveryNameOfMaxTextsTables) {
       EXPECT_TRUE(same_settings(model(name).settings, file)) << name;
     }
     if (facts.at("hf_id").is_string()) {
-      EXPECT_EQ(model(name).hf_id, facts.at("hf_id")) << name;
+      EXPECT_EQ(model(name).hf_id, facts.at("hf_id").get<std::string>()) << name;
     }
   }
 }
