@@ -79,7 +79,7 @@ DECISIONS = """
 def restore_table(results: dict) -> str:
   loaders = {"numpy": "stock Orbax v0, NumPy arrays", "maxtext": "MaxText's load_params_from_path, 16 devices"}
   loaders = {loader: title for loader, title in loaders.items() if rows(results, f"restore, {loader}")}
-  text = ("## Restoring\n\nRound by round in one process for each reader, best of the rounds, without the time of imports "
+  text = ("## Restoring\n\nCheckpoint after checkpoint, round after round, best of the rounds, without imports and a process' first load "
           "(`conformance/bench_restore.py`).\n\n")
   text += "| checkpoint | " + " | ".join(f"{title} | of MaxText's own" for title in loaders.values()) + " |\n|" + " --- |" * (1 + 2 * len(loaders)) + "\n"
   for row in rows(results, f"restore, {next(iter(loaders))}"):

@@ -1,4 +1,4 @@
-"""Times reading checkpoints of one model with stock readers, round by round in one process, so that all meet the same machine.
+"""Times reading checkpoints of one model with stock readers, round by round, so that all meet the same machine.
 
 usage: bench_restore.py numpy|maxtext ROUNDS STEP_FOLDER ...
 
