@@ -1,6 +1,7 @@
 """The command line itself: spellings, help, nearest names, where data and talk go."""
 import json
 import re
+import subprocess
 
 import pytest
 
@@ -117,6 +118,27 @@ def test_the_forecast_of_memory_holds(model, tmp_path):
   report = json.loads(support.to_maxtext(model.folder, tmp_path / "out", "scan_layers=true", "--dry_run", "--json").out)
   done = support.to_maxtext(model.folder, tmp_path / "out", "scan_layers=true")
   assert done.peak_bytes <= report["memory"]["peak_memory"] + 20e6, done
+
+
+def with_open_files(soft: int, hard: int, *arguments) -> subprocess.CompletedProcess:
+  """The program where only so many files may be open; the soft limit is one that it may raise."""
+  return subprocess.run(["prlimit", f"--nofile={soft}:{hard}", support.PROGRAM, *arguments], capture_output=True, text=True)
+
+
+def test_too_few_open_files_are_noticed_before_anything_is_written(model, tmp_path):
+  forward = ["to_maxtext", f"--hf_model_path={model.folder}", f"base_output_directory={tmp_path / 'out'}"]
+  done = with_open_files(20, 20, *forward)
+  assert done.returncode == support.RESOURCE_LIMIT and "ulimit -n" in done.stderr, done
+  assert not (tmp_path / "out").exists()
+  done = with_open_files(20, 1024, *forward)
+  assert done.returncode == 0, done
+  back = ["to_huggingface", f"load_parameters_path={tmp_path / 'out' / '0'}", f"base_output_directory={tmp_path / 'back'}",
+          f"--hf_model_path={model.folder}", "weight_dtype=bfloat16"]
+  done = with_open_files(40, 40, *back)
+  assert done.returncode == support.RESOURCE_LIMIT and "ulimit -n" in done.stderr, done
+  assert not (tmp_path / "back").exists()
+  done = with_open_files(40, 1024, *back)
+  assert done.returncode == 0, done
 
 
 def test_the_same_bytes_whatever_the_threads_and_the_memory(model, tmp_path):

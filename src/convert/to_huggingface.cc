@@ -9,8 +9,10 @@
 #include "base/digest.h"
 #include "convert/journal.h"
 #include "huggingface/side_files.h"
+#include "ocdbt/database.h"
 #include "plan/check.h"
 #include "plan/digest.h"
+#include "storage/open_files.h"
 
 namespace maxport::convert {
 namespace {
@@ -252,6 +254,8 @@ Result<> ToHuggingface::fill(huggingface::ShardedWriter& writer, bool resume, To
 Result<ToHuggingfaceReport> ToHuggingface::run() {
   const size_t slash = options_.output.find_last_of('/');
   const std::string parent = slash == std::string::npos ? "." : options_.output.substr(0, std::max<size_t>(slash, 1));
+  const size_t open_files = ocdbt::kMaxOpenFiles + huggingface::WriterOptions().max_open_files;
+  MAXPORT_RETURN_IF_ERROR(reserve_open_files(open_files + engine::open_files(options_.threads)));
   MAXPORT_RETURN_IF_ERROR(storage_.make_directories(parent));
   MAXPORT_ASSIGN_OR_RETURN(const auto free, storage_.free_bytes(parent));
   MAXPORT_ASSIGN_OR_RETURN(const huggingface::WriterOptions options, writer_options());

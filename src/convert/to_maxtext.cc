@@ -7,6 +7,7 @@
 #include "convert/leaf_tensor.h"
 #include "maxtext/sharding.h"
 #include "plan/digest.h"
+#include "storage/open_files.h"
 
 namespace maxport::convert {
 namespace {
@@ -262,6 +263,8 @@ Result<> ToMaxtext::publish(orbax::CheckpointWriter& writer) {
 
 Result<ToMaxtextReport> ToMaxtext::run() {
   MAXPORT_RETURN_IF_ERROR(forecast());
+  const size_t shards = std::min(source_.directory().files().size(), huggingface::OpenOptions().max_open_files);
+  MAXPORT_RETURN_IF_ERROR(reserve_open_files(shards + engine::open_files(options_.threads)));
   MAXPORT_RETURN_IF_ERROR(source_.check_equal_tensors());
   MAXPORT_RETURN_IF_ERROR(storage_.make_directories(options_.base_output_directory));
   MAXPORT_ASSIGN_OR_RETURN(const auto lock, storage_.lock(options_.base_output_directory));

@@ -21,6 +21,10 @@ struct SegmentRun {
   std::function<MakeSegment()> start_thread;
 };
 
+/// Files that a run holds open at once at most, besides its sources: of each thread the one that it writes, a temporary
+/// one, one that is made durable and that one's folder; and what the program opens now and then (journal, locks).
+constexpr size_t open_files(int threads) { return 4 * static_cast<size_t>(threads) + 16; }
+
 /// The first error stops all threads and is returned.
 Result<> run_segments(const SegmentRun& run);
 

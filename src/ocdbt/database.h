@@ -14,6 +14,9 @@
 
 namespace maxport::ocdbt {
 
+/// Data files that a reader keeps open.
+inline constexpr size_t kMaxOpenFiles = 64;
+
 /// Opens the database in the folder `root`; `storage` must outlive the reader. kNotFound without a manifest,
 /// kCorruptData (naming file and offset) for a damaged manifest or root node. Damage elsewhere is reported by the call
 /// that meets it. Safe for any number of threads.

@@ -1,12 +1,12 @@
 #include "ocdbt/node_loader.h"
 
+#include "ocdbt/database.h"
 #include "ocdbt/frame.h"
 
 namespace maxport::ocdbt {
 namespace {
 
 constexpr uint64_t kMaxCachedNodeBytes = uint64_t{256} << 20;
-constexpr uint64_t kMaxOpenFiles = 64;
 
 }  // namespace
 
