@@ -99,14 +99,14 @@ fuzz: packages-clang ## each fuzz target for FUZZ_SECONDS (30)
 	@tools/run_fuzzers.sh build-fuzz $(FUZZ_SECONDS)
 
 .PHONY: asan
-asan: packages $(ORBAX)/.ready ## the whole of `make test` under the address and undefined-behaviour sanitizers (over an hour)
+asan: packages $(ORBAX)/.ready ## unit tests and Python tests under the address and undefined-behaviour sanitizers (about an hour)
 	@$(CONFIGURE) asan
 	@$(COMPILE) asan
 	@$(CTEST) asan
 	@$(call SANITIZED,asan,address)
 
 .PHONY: tsan
-tsan: packages-clang $(ORBAX)/.ready ## the whole of `make test` under the thread sanitizer (over an hour)
+tsan: packages-clang $(ORBAX)/.ready ## unit tests and Python tests under the thread sanitizer (about an hour)
 	@$(CONFIGURE) tsan
 	@$(COMPILE) tsan
 	@$(CTEST) tsan

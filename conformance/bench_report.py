@@ -10,7 +10,8 @@ HEAD = """# Performance
 
 `make bench` makes a synthetic Llama of {gb:.2f} GB (bfloat16, {layers} layers, scanned), converts it with every codec, both
 ways, beside `cp` and MaxText 0.2.5's own converter, all in one run on one machine with {cores} cores and a warm page cache,
-and writes this page (`conformance/bench.py --write`). Times are those of whole processes, the best of {repeat} (MaxText: of one).
+and writes this page (`conformance/bench.py --write`). Restoring, start and kernels are measured after that on the same machine.
+Times of conversions are those of whole processes, the best of {repeat} (MaxText: of one).
 Nothing is synced to the disk unless the row says so; MaxText's converter does not sync either.
 
 ![time and memory](performance.svg)

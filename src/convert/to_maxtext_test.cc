@@ -96,12 +96,17 @@ TEST(ToMaxtext, NamesPathAndCauseOfWriteErrors) {
   }
 }
 
+/// Leaves a conversion that lacks nothing but its last rename.
+void stop_before_publishing(MemoryStorage& disk, const ModelSource& source) {
+  FaultyStorage faulty(disk);
+  faulty.add({Operation::kRename, 1, EIO, "out/0"});
+  ASSERT_FALSE(convert(faulty, source, options()));
+}
+
 TEST(ToMaxtext, ContinuesOnlyTheSameConversion) {
   const auto source = open_model();
   MemoryStorage disk;
-  FaultyStorage faulty(disk);
-  faulty.add({Operation::kRename, 1, EIO, "out/0"});
-  ASSERT_FALSE(convert(faulty, *source, options()));
+  stop_before_publishing(disk, *source);
   ToMaxtextOptions other = options();
   other.save_dtype = DType::kFloat32;
   auto refused = convert(disk, *source, other);
@@ -118,9 +123,7 @@ TEST(ToMaxtext, ContinuesOnlyTheSameConversion) {
 TEST(ToMaxtext, ContinuesOnlyWithTheSameChunks) {
   const auto source = open_model();
   MemoryStorage disk;
-  FaultyStorage faulty(disk);
-  faulty.add({Operation::kRename, 1, EIO, "out/0"});
-  ASSERT_FALSE(convert(faulty, *source, options()));
+  stop_before_publishing(disk, *source);
   const std::string path = "out/0.orbax-checkpoint-tmp.maxport-journal", text = files(disk, "out")[path];
   Json identity = Json::parse(text.substr(9, text.find('\n') - 9));
   identity["chunks"] = "others";

@@ -18,7 +18,7 @@ namespace maxport::engine {
 /// Bytes that a chunk should have at most, and half of it at least where the leaf is large enough: by the size of the model.
 inline constexpr int64_t kSmallChunkBytes = int64_t{1} << 20;
 inline constexpr int64_t kLargeChunkBytes = int64_t{2} << 20;
-/// Models of more small chunks than this get large ones. TensorStore restores 4 to 10 % faster from large ones; more
+/// Models of more small chunks than this get large ones. TensorStore restores 2 to 10 % faster from large ones; more
 /// than that is lost in making them, as long as the model fits into memory.
 inline constexpr int64_t kMaximumSmallChunks = int64_t{1} << 17;
 /// Bytes that a band of chunks should have at most.
